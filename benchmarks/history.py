@@ -31,7 +31,7 @@ from perfflow.jobs.history.overview import index
 from perfflow.jobs.history.suspicion_report import changes_of
 from perfflow.jobs.history.trends import HistoryFilter, trends
 from perfflow.store.history.connections import Connection, PostgresConnection, SqliteConnection
-from perfflow.store.history.database import Measured
+from perfflow.store.history.database import StoredValue
 from tests.store.history.databases import server
 
 INDEX_POINTS = 48
@@ -191,7 +191,7 @@ def _read(store: Store) -> None:
     print(f"rows of `perfflow history`, with the changes of the newest 200 points: {took}")
 
 
-def _index_points(root: Path) -> list[list[Measured]]:
+def _index_points(root: Path) -> list[list[StoredValue]]:
     with opened(root, print) as history:
         return [history.points(each.id, INDEX_POINTS) for each in history.series()]
 

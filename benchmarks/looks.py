@@ -26,7 +26,7 @@ from perfflow.stats.paired_test import (
     permutation_interval,
     permutation_p,
 )
-from perfflow.store.record import Series
+from perfflow.store.record import MetricSeries
 from perfflow.verdict.comparison import compare
 from perfflow.verdict.decide import rule, settled
 
@@ -97,7 +97,7 @@ def decided(shape: Runs, noise: float, change: float, seed: int) -> tuple[str, i
     chance = random.Random(seed)
     a, b = sides_of(shape(chance, noise), "looks", AFFORDED, chance)
     for pairs in [*(pairs for pairs, _ in SCHEDULES[Design.LOOKS] if pairs < AFFORDED), AFFORDED]:
-        series = Series("b", "time", "s", "t", paired=True, two_sided=True, design="looks")
+        series = MetricSeries("b", "time", "s", "t", paired=True, two_sided=True, design="looks")
         series.sides[Side.BASELINE] = [Reading("time", value) for value in a[:pairs]]
         series.sides[Side.CANDIDATE] = [Reading("time", value * (1 + change)) for value in b[:pairs]]
         row = compare(series, Criteria())

@@ -25,7 +25,7 @@ from perfflow.model.criteria import Criteria
 from perfflow.model.readings import Reading, Side
 from perfflow.plan.plan import Plan
 from perfflow.sampling.pairs import BenchmarkToSample, PairScheduler, Request
-from perfflow.sampling.sampling import Sampling
+from perfflow.sampling.sampling import StepSampling
 from perfflow.sampling.stop_rule import StopRule
 from perfflow.session.open_workflow import open_workflow
 from perfflow.stats.paired_test import clopper_pearson_upper
@@ -58,7 +58,7 @@ class Suite:
         step = plan.steps[0]
         self.rule = StopRule(Criteria(), step, math.inf, clock=lambda: self.now)
         scheduler = PairScheduler(seed, warmup=1, clock=lambda: self.now)
-        self.sampling = Sampling(step.id, scheduler, self.rule, self.events.append, {})
+        self.sampling = StepSampling(step.id, scheduler, self.rule, self.events.append, {})
         self.benchmarks = [
             BenchmarkToSample(f"b{number}", tuple(Side), self._take, own_id=f"b{number}", together=math.inf)
             for number in range(ROWS)

@@ -19,7 +19,7 @@ from perfflow.model.metrics import TIMES
 from perfflow.model.readings import Reading, Side
 from perfflow.plan.plan import Plan
 from perfflow.sampling.pairs import BenchmarkToSample, PairScheduler, Request, Take
-from perfflow.sampling.sampling import Sampling
+from perfflow.sampling.sampling import StepSampling
 from perfflow.sampling.stop_rule import BUDGET, StopRule
 from perfflow.session.open_workflow import open_workflow
 from perfflow.store.record import Record
@@ -68,7 +68,7 @@ def suite(trace: Trace, seed: int, factor: float) -> Entry:
     # A clock that stands still: nothing is idle, and no budget ends.
     stop_rule = StopRule(opened.criteria, opened.steps[0], BUDGET, lambda: True, clock=lambda: 0.0)
     scheduler = PairScheduler(seed, clock=lambda: 0.0)
-    sampling = Sampling(opened.steps[0].id, scheduler, stop_rule, events.append, {})
+    sampling = StepSampling(opened.steps[0].id, scheduler, stop_rule, events.append, {})
     benchmarks = [BenchmarkToSample(name, tuple(Side), taker(name)) for name in names]
     sampling.take_until_decided(benchmarks, math.inf, math.inf)
     alarmed = set(_called_changed(opened, events))

@@ -16,7 +16,7 @@ from perfflow.model.criteria import Criteria
 from perfflow.model.errors import UserError
 from perfflow.model.metrics import default_statistic, in_words
 from perfflow.model.result import Sample
-from perfflow.report.rows import Figure, value_with_interval
+from perfflow.report.rows import FigureLine, value_with_interval
 from perfflow.report.table import Column, Table, TextKind, mark, name, table, value, words
 from perfflow.report.tables import described, figures
 from perfflow.report.text_table import laid_out, visible, wrapped
@@ -219,5 +219,5 @@ def _figures(stored: Stored) -> Table:
             told = [reading_to_json(item) for item in readings]
             sample = Sample(value=found.value, low=found.low, high=found.high, n=found.n, samples=[], readings=told)
             text = value_with_interval(sample, kind.dimension).removesuffix(f" (n={found.n})")
-            rows.append(Figure(benchmark, in_words(metric), text, "", "", str(found.n), first=False))
+            rows.append(FigureLine(benchmark, in_words(metric), text, "", "", str(found.n), first=False))
     return figures(rows)

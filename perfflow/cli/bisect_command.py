@@ -25,7 +25,7 @@ from perfflow.session.open_workflow import Opened, open_workflow
 from perfflow.store.result_file import FILE
 from perfflow.store.run_folder import REPORT, find
 from perfflow.trees.repository import open_repository
-from perfflow.verdict.bisection import Tried
+from perfflow.verdict.bisection import JudgedRevision
 
 
 @click.command("bisect")
@@ -160,11 +160,11 @@ def print_bisection(finished: FinishedBisection, words: Sequence[str] = (), *, a
     return int(Exit.PASS if status is Exit.UNPROVEN and unproven == "pass" else status)
 
 
-def _print_trial(item: Tried) -> None:
+def _print_trial(item: JudgedRevision) -> None:
     """Print the result of one revision to stderr."""
     line = f"= {tried_text(item)}\n"
     tell(without_commands(line) if in_github() else line)
 
 
-def _print_nothing(_: Tried) -> None:
+def _print_nothing(_: JudgedRevision) -> None:
     """Print nothing."""

@@ -18,7 +18,7 @@ from perfflow.report.bisect_page import render
 from perfflow.report.text_table import ascii_text, visible, wrapped
 from perfflow.session.open_workflow import Opened, open_workflow
 from perfflow.store import result_file
-from perfflow.store.result_file import CALIBRATION_SCHEMA, Entry, to_json
+from perfflow.store.result_file import CALIBRATION_SCHEMA, CalibrationEntry, to_json
 
 
 @click.command("calibrate")
@@ -108,7 +108,7 @@ def _json(found: Calibration) -> str:
     return json.dumps(data, ensure_ascii=False, indent=1, allow_nan=False) + "\n"
 
 
-def print_findings(entries: Sequence[Entry], *, as_json: bool) -> None:
+def print_findings(entries: Sequence[CalibrationEntry], *, as_json: bool) -> None:
     """Print the calibration of this machine as a table, or as the JSON of the stored file."""
     if as_json:
         data = {"schema": CALIBRATION_SCHEMA, "entries": to_json(entries)}

@@ -38,7 +38,7 @@ class Bare:
         return list(lines)
 
 
-class GitHub:
+class GitHubActions:
     """GitHub Actions, which executes every line that starts with ``::`` or contains ``##[``, whoever wrote it."""
 
     def __init__(self, token: Callable[[], str] = lambda: secrets.token_hex(16)) -> None:
@@ -82,7 +82,7 @@ class GitLab:
 def dressing(environ: Mapping[str, str] = os.environ) -> Dressing:
     """Return the format for the service that runs this job."""
     if in_github(environ):
-        return GitHub()
+        return GitHubActions()
     return GitLab() if environ.get("GITLAB_CI") == "true" else Bare()
 
 

@@ -51,13 +51,13 @@ from perfflow.cli.step_text import (
 from perfflow.cli.style import AUTO, NO_SIZE, Style, size_of, style_of
 from perfflow.execute.schedule import StepRun
 from perfflow.jobs.catalog.descriptions import expected_durations
-from perfflow.machine.lock import RECHECK_SECONDS, Queue
+from perfflow.machine.lock import RECHECK_SECONDS, LockQueue
 from perfflow.model.errors import Exit, UserError
 from perfflow.model.result import Result
 from perfflow.model.secrets import masked, secrets_in
 from perfflow.plan.plan import Planned
 from perfflow.report import terminal
-from perfflow.report.expected import Expected
+from perfflow.report.expected import ExpectedTime
 from perfflow.report.text_table import ascii_text, cells, fitted, padded, shortened, visible
 from perfflow.sampling.pairs import SamplingProgress
 from perfflow.session.open_workflow import Opened
@@ -272,7 +272,7 @@ class Lines(ProgressDisplay):
                 self._print([step_line(planned, ">", "")])
         self._pulse.started(planned)
 
-    def waiting(self, planned: Planned, queue: Queue) -> None:
+    def waiting(self, planned: Planned, queue: LockQueue) -> None:
         """Print which run the step waits for, and changes of that."""
         with self._lock:
             item, now = self._running[planned.id], self._clock()
@@ -344,7 +344,7 @@ class Silence(ProgressDisplay, NoProgress):
         self._running: dict[str, Running] = {}
         self._has_printed = False
 
-    def waiting(self, planned: Planned, queue: Queue) -> None:
+    def waiting(self, planned: Planned, queue: LockQueue) -> None:
         """Print once which run the step waits for, when the wait lasts 10 s."""
         now = self._clock()
         item = self._running.setdefault(planned.id, Running(planned, now))
@@ -371,7 +371,7 @@ class SignsOfLife(Silence):
         super().__init__(clock, write)
         self._style = style
 
-    def waiting(self, planned: Planned, queue: Queue) -> None:
+    def waiting(self, planned: Planned, queue: LockQueue) -> None:
         """Print which run the step waits for, and changes of that."""
         now = self._clock()
         item = self._running.setdefault(planned.id, Running(planned, now))
@@ -414,7 +414,7 @@ class View:
     began: float
     waited: float
     now: float
-    estimates: Mapping[str, Expected | None]
+    estimates: Mapping[str, ExpectedTime | None]
     serial: bool
     wall: str
 
@@ -481,7 +481,7 @@ def _left(view: View) -> list[str]:
     return [f"{about} {clock_text(left)} left"]
 
 
-def _estimate(view: View, item: Running) -> Expected | None:
+def _estimate(view: View, item: Running) -> ExpectedTime | None:
     """Return the expected duration of a running step. A suite has reported its number of benchmarks by then."""
     known = view.estimates.get(item.planned.id)
     return known.of(item.taken.turn[1]) if known and item.taken else known
@@ -528,7 +528,7 @@ class ShownRun:
 
     name: str
     typed: Sequence[str] = ()
-    estimates: Callable[[Sequence[Planned]], Mapping[str, Expected | None]] = lambda _: {}
+    estimates: Callable[[Sequence[Planned]], Mapping[str, ExpectedTime | None]] = lambda _: {}
     serial: bool = True
 
 
@@ -538,7 +538,7 @@ class Live(ProgressDisplay):
     def __init__(self, style: Style, shown: ShownRun, screen: Screen) -> None:
         self._style, self._shown, self._screen = style, shown, screen
         self._folder, self._steps = Path(), dict[str, Planned]()
-        self._estimates: Mapping[str, Expected | None] = {}
+        self._estimates: Mapping[str, ExpectedTime | None] = {}
         self._running: dict[str, Running] = {}
         self._ended: set[str] = set()
         self._waited = 0.0
@@ -588,7 +588,7 @@ class Live(ProgressDisplay):
             with self._lock:
                 self._draw()
 
-    def waiting(self, planned: Planned, queue: Queue) -> None:
+    def waiting(self, planned: Planned, queue: LockQueue) -> None:
         """Show which run a step waits for. Redraw only on these calls, since the other run is measuring."""
         with self._lock:
             self._running[planned.id].wait(queue, self._screen.clock())
@@ -720,7 +720,7 @@ def shown(
     if mode == PLAIN:
         return Lines(style, typed, dressing())
 
-    def estimates(steps: Sequence[Planned]) -> Mapping[str, Expected | None]:
+    def estimates(steps: Sequence[Planned]) -> Mapping[str, ExpectedTime | None]:
         in_trees = list(typed[1:2]) == ["gate"] and not any(word.startswith("--base-results") for word in typed)
         ids = [item.id for item in steps]
         return expected_durations(opened, ids, in_trees=in_trees, budget=budget, ask_server=True)

@@ -12,7 +12,7 @@ import click
 from perfflow.cli.console import say, say_page, tell
 from perfflow.cli.style import style_of
 from perfflow.machine import noise, settings
-from perfflow.machine.noise_findings import Finding
+from perfflow.machine.noise_findings import NoiseFinding
 from perfflow.model.errors import UserError
 from perfflow.report.text_table import cells, padded, visible, wrapped
 
@@ -81,7 +81,7 @@ _ADVICE = {
 }
 
 
-def _lines(item: Finding, width: int) -> list[str]:
+def _lines(item: NoiseFinding, width: int) -> list[str]:
     """Return the lines of a finding: mark, name and value, then the advice, on the same line if it fits."""
     fact = f"  {_MARKS[item.state.value]} {padded(visible(item.name), 24)} {padded(visible(item.value), 22)}"
     advice = visible(_advice(item))
@@ -90,7 +90,7 @@ def _lines(item: Finding, width: int) -> list[str]:
     return [*wrapped(fact.rstrip(), width, _INDENT), *(wrapped(_INDENT + advice, width, _INDENT) if advice else [])]
 
 
-def _advice(item: Finding) -> str:
+def _advice(item: NoiseFinding) -> str:
     if item.state.value == "ok":
         return ""
     return f"{item.why}; {item.remedy}" if item.remedy else item.why

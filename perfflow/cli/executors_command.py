@@ -11,7 +11,7 @@ import click
 
 from perfflow.cli.console import say, say_page
 from perfflow.cli.style import style_of
-from perfflow.jobs.cluster.slurm import Checked, executors
+from perfflow.jobs.cluster.slurm import CheckedExecutor, executors
 from perfflow.model.errors import Exit
 from perfflow.report.table import Table, mark, name, table, words
 from perfflow.report.text_table import laid_out, visible, wrapped
@@ -36,7 +36,7 @@ def command(as_json: bool) -> int:
     return int(Exit.UNMEASURED if any(item.trouble for item in found) else Exit.PASS)
 
 
-def _entry(item: Checked) -> dict[str, Any]:
+def _entry(item: CheckedExecutor) -> dict[str, Any]:
     return {
         "name": item.name,
         "engine": item.engine,
@@ -47,7 +47,7 @@ def _entry(item: Checked) -> dict[str, Any]:
     }
 
 
-def _table(found: Sequence[Checked]) -> Table:
+def _table(found: Sequence[CheckedExecutor]) -> Table:
     columns = [name("Executor"), name("Node"), words("Labels"), mark("GPUs"), mark("State")]
     rows = (
         (item.name if number == 0 else "", node.name, ", ".join(node.labels), node.gpus or "none", node.state)
@@ -57,7 +57,7 @@ def _table(found: Sequence[Checked]) -> Table:
     return table(columns, rows)
 
 
-def _said(found: Sequence[Checked], width: int) -> Iterator[str]:
+def _said(found: Sequence[CheckedExecutor], width: int) -> Iterator[str]:
     for item in found:
         if item.trouble:
             yield from wrapped(visible(f"{item.name} ({item.engine}) cannot be used: {item.trouble}"), width)

@@ -13,10 +13,10 @@ import click
 from perfflow.cli.console import say, say_page, shown, tell
 from perfflow.cli.options import LOCK_TIMEOUT, TRUST, seconds, usable
 from perfflow.cli.style import style_of
-from perfflow.jobs.against.confirm import Pairs, confirm
+from perfflow.jobs.against.confirm import PairSettings, confirm
 from perfflow.jobs.history import collect, overview, site, suspicion_report, trends
 from perfflow.jobs.history.collect import Added
-from perfflow.jobs.history.suspicion_report import LocatedChange, Suspicion
+from perfflow.jobs.history.suspicion_report import LocatedChange, TrendSuspicion
 from perfflow.jobs.history.trends import HistoryFilter
 from perfflow.jobs.run.run import FinishedRun, RunRequest, run
 from perfflow.model.errors import Exit, UserError
@@ -137,7 +137,7 @@ def changes(as_json: bool, as_csv: bool, suspicions: bool, confirm: str | None, 
         raise UserError.of(text, f"add --confirm WORKFLOW, or leave {aside[0]} out")
     if suspicions and as_csv:
         raise UserError.of("--suspicions cannot be printed as CSV", "use --json")
-    found: list[Suspicion] = []
+    found: list[TrendSuspicion] = []
     status = 0
     if confirm or suspicions or not (as_json or as_csv):
         found, status = _suspicions(_asked(**filters), confirm, {name: options[name] for name in _MEASURING_OPTIONS})
@@ -154,7 +154,7 @@ def changes(as_json: bool, as_csv: bool, suspicions: bool, confirm: str | None, 
     return status
 
 
-def _show_changes(changed: Sequence[LocatedChange], found: Sequence[Suspicion]) -> None:
+def _show_changes(changed: Sequence[LocatedChange], found: Sequence[TrendSuspicion]) -> None:
     """Print the changes, then the open and the new suspicions about the newest runs."""
     others = [item for item in changed if not any(one.is_about(item.trend.series.id, item.change.at) for one in found)]
     if others:
@@ -167,7 +167,7 @@ def _show_changes(changed: Sequence[LocatedChange], found: Sequence[Suspicion]) 
         _show_suspicions(told, as_json=False)
 
 
-def _show_suspicions(found: Sequence[Suspicion], *, as_json: bool) -> None:
+def _show_suspicions(found: Sequence[TrendSuspicion], *, as_json: bool) -> None:
     if as_json:
         say(_json([item.as_json() for item in found]))
     elif not found:
@@ -176,14 +176,16 @@ def _show_suspicions(found: Sequence[Suspicion], *, as_json: bool) -> None:
         _show(suspicions([item.row() for item in found]))
 
 
-def _suspicions(asked: HistoryFilter, workflow: str | None, options: Mapping[str, Any]) -> tuple[list[Suspicion], int]:
+def _suspicions(
+    asked: HistoryFilter, workflow: str | None, options: Mapping[str, Any]
+) -> tuple[list[TrendSuspicion], int]:
     """Return the suspicions and an exit status. If ``workflow`` is given, first measure its open ones in pairs."""
     if workflow is None:
         return suspicion_report.suspicions(_root(), asked, _note, now()), 0
 
     budget, settings = options["budget"], options["settings"]
     total = None if budget is None else seconds("--budget", budget)
-    pairs = Pairs(workflow, seconds("--lock-timeout", options["lock_timeout"]), settings, total, budget or "")
+    pairs = PairSettings(workflow, seconds("--lock-timeout", options["lock_timeout"]), settings, total, budget or "")
     opened = usable(workflow, settings, to_run=True, trust=options["trust"])
     found = suspicion_report.suspicions(opened.root, asked, _note, now())
 

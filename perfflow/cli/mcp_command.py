@@ -36,7 +36,7 @@ def command(allow_run: bool, allow_commands: bool, budget: str) -> int:
     here = Path.cwd()
     root = (repository.root_of(here) or here).resolve()
     try:
-        from perfflow.cli.mcp_server.limits import Limits
+        from perfflow.cli.mcp_server.limits import SessionLimits
         from perfflow.cli.mcp_server.server import serve
     except ImportError as error:
         if (error.name or "").partition(".")[0] not in ("mcp", "anyio", "mcp_types"):
@@ -44,5 +44,5 @@ def command(allow_run: bool, allow_commands: bool, budget: str) -> int:
         text = "`perfflow mcp` needs the Python package `mcp`, version 2 or later, which is not installed here"
         hint = f"{sys.executable} -m pip install '{_PACKAGE}' (the extra `mcp` has it)"
         raise UserError.of(text, hint, Exit.UNMEASURED) from error
-    serve(Limits(root, longest, may_run=allow_run or allow_commands, may_command=allow_commands))
+    serve(SessionLimits(root, longest, may_run=allow_run or allow_commands, may_command=allow_commands))
     return int(Exit.PASS)

@@ -17,7 +17,18 @@ from pathlib import Path
 from platformdirs import user_cache_path
 
 from perfflow.cli.main import main as perfflow
-from perfflow.jobs.cluster.agent import BUILD, HERE, KEPT, RUN, STDOUT, Builds, Built, JobFolder, Work, outputs_of
+from perfflow.jobs.cluster.agent import (
+    BUILD,
+    HERE,
+    KEPT,
+    RUN,
+    STDOUT,
+    BuildOutputs,
+    Builds,
+    JobFolder,
+    JobWork,
+    outputs_of,
+)
 from perfflow.jobs.run.run import RunPart, RunRequest, run
 from perfflow.machine import orphans
 from perfflow.model.errors import Exit, UserError
@@ -81,12 +92,12 @@ def _measure(job: JobFolder) -> int:
     return int(Exit.INTERRUPTED if finished.interrupted else Exit.PASS)
 
 
-def _built(work: Work, opened: Opened, clone: Path, request: RunRequest, out: Path) -> Built:
+def _built(work: JobWork, opened: Opened, clone: Path, request: RunRequest, out: Path) -> BuildOutputs:
     """Return the outputs of the build steps, after this job or another one on the same kind of machine ran them."""
     before = ("setup", *(item.stage for item in opened.plan.steps if item.id in building_steps(opened.plan)))
     steps = [item.id for item in opened.plan.steps if item.stage in before and item.id in work.steps]
     if not any(opened.plan.by_id[name].stage != "setup" for name in steps):
-        return Built()
+        return BuildOutputs()
     builds = Builds(work, clone)
     while True:
         found = builds.stored()

@@ -10,7 +10,7 @@ import click
 
 from perfflow.cli.console import say
 from perfflow.jobs.export.export import read_result
-from perfflow.jobs.publish.github_api import GitHub, Target, commit_of, post_check, post_comment
+from perfflow.jobs.publish.github_api import GitHub, PostTarget, commit_of, post_check, post_comment
 from perfflow.model.errors import UserError
 from perfflow.report.text_table import visible
 from perfflow.store.run_folder import find
@@ -78,7 +78,7 @@ def github(
         raise UserError.of("the repository is unknown", "name it with --repo OWNER/NAME")
     here = Path.cwd()
     result = read_result(find(repository.root_of(here) or here, run))
-    target = Target(sha, pr, author, always, unproven)
+    target = PostTarget(sha, pr, author, always, unproven)
     if only != "comment":
         commit_of(result, sha)
     api = GitHub(os.environ.get("GITHUB_API_URL") or "https://api.github.com", where, token)

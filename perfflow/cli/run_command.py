@@ -39,7 +39,7 @@ from perfflow.jobs.against.best_revision import best_revision
 from perfflow.jobs.catalog.descriptions import gate_plan, lacking, said_unable
 from perfflow.jobs.gate.self_test import outcome
 from perfflow.jobs.optimize import apply_change
-from perfflow.jobs.optimize.apply_change import Target, require_appliable, target
+from perfflow.jobs.optimize.apply_change import WorkflowTarget, require_appliable, target
 from perfflow.jobs.run.run import FinishedRun, RunRequest, require_revisions, run, with_builds
 from perfflow.model.errors import Exit, UserError
 from perfflow.model.result import Result
@@ -53,7 +53,7 @@ from perfflow.trees.overlay import inside
 from perfflow.workflow.settings_text import Written
 
 
-def report_settings(result: Result, file: apply_change.Target, *, apply: bool) -> int:
+def report_settings(result: Result, file: apply_change.WorkflowTarget, *, apply: bool) -> int:
     """Print the accepted settings, and write them if ``apply``. Returns the exit status: an error if writing failed.
 
     ``file`` is the workflow as it was at the start of the run.
@@ -83,7 +83,7 @@ def report_settings(result: Result, file: apply_change.Target, *, apply: bool) -
     return int(Exit.PASS)
 
 
-def _lines(file: apply_change.Target, found: list[Written]) -> str:
+def _lines(file: apply_change.WorkflowTarget, found: list[Written]) -> str:
     if not found:
         return "  nothing: the file already has these values\n"
     return "".join(
@@ -343,7 +343,7 @@ def require_fitting(
         raise UserError.of("a comparison of base and head tries no candidates, so there is nothing to --apply")
 
 
-def _target(opened: Opened) -> Target | None:
+def _target(opened: Opened) -> WorkflowTarget | None:
     """Return the file that stores accepted settings, or None for a workflow without candidates."""
     if "optimize" not in opened.plan.workflow.stages:
         return None
@@ -351,7 +351,9 @@ def _target(opened: Opened) -> Target | None:
     return target(opened)
 
 
-def after(finished: FinishedRun, file: Target | None, words: Sequence[str], *, annotate: bool, apply: bool) -> int:
+def after(
+    finished: FinishedRun, file: WorkflowTarget | None, words: Sequence[str], *, annotate: bool, apply: bool
+) -> int:
     """Print notes, annotations and settings after the verdict. Returns the exit status of this part alone."""
     tell("".join(f"note: {visible(note)}\n" for note in finished.notes))
     if ci.in_github() and annotate:

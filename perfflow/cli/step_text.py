@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from perfflow.execute.schedule import StepRun, StepStatus
-from perfflow.machine.lock import Queue
+from perfflow.machine.lock import LockQueue
 from perfflow.plan.plan import Planned
-from perfflow.report.expected import Expected
+from perfflow.report.expected import ExpectedTime
 from perfflow.report.text_table import padded, shortened, visible, wrapped
 from perfflow.sampling.pairs import SamplingProgress
 
@@ -39,14 +39,14 @@ class Running:
 
     planned: Planned
     since: float
-    queue: Queue | None = None
+    queue: LockQueue | None = None
     waited: float = 0.0
     waits_since: float = 0.0
     said: float = 0.0
     taken: SamplingProgress | None = None
     next_beat: float = FIRST_BEAT
 
-    def wait(self, queue: Queue, now: float) -> bool:
+    def wait(self, queue: LockQueue, now: float) -> bool:
         """Store the place in line. Return whether to print it.
 
         The first place and every change of it are printed. Other holders, or no change, are printed from time to time.
@@ -83,7 +83,7 @@ class Running:
             self.next_beat += min(self.next_beat, LONGEST_PAUSE)
         return True
 
-    def note(self, now: float, expected: Expected | None = None) -> str:
+    def note(self, now: float, expected: ExpectedTime | None = None) -> str:
         """Return elapsed time, expected duration if known, and the samples taken, or the place in line."""
         if self.queue:
             return waiting_text(self.queue, now - self.waits_since)
@@ -101,7 +101,7 @@ class Running:
         return ", ".join(parts)
 
 
-def taken_text(taken: SamplingProgress, expected: Expected | None = None) -> str:
+def taken_text(taken: SamplingProgress, expected: ExpectedTime | None = None) -> str:
     """Return ``34 pairs``, or ``34 of about 40 pairs`` with an estimate, or ``warmed up`` before the first pair."""
     if not taken.count:
         return "warmed up"
@@ -110,14 +110,14 @@ def taken_text(taken: SamplingProgress, expected: Expected | None = None) -> str
     return f"{taken.count} {taken.unit}{'s' if taken.count != 1 else ''}"
 
 
-def expected_text(expected: Expected | None) -> str:
+def expected_text(expected: ExpectedTime | None) -> str:
     """Return ``~40s`` from earlier runs, ``at most 12m00s`` from a limit, or '' if nothing is known."""
     if expected is None or expected.seconds is None:
         return ""
     return f"{'at most ' if expected.is_limit else '~'}{clock_text(expected.seconds)}"
 
 
-def waiting_text(queue: Queue, seconds: float = 0.0) -> str:
+def waiting_text(queue: LockQueue, seconds: float = 0.0) -> str:
     """Return a line about a run that waits for the machine: how long, its place, and the holder."""
     place = "next in line" if queue.place == 1 else f"number {queue.place} in line"
     since = f" {clock_text(seconds)}" if seconds >= 1 else ""

@@ -22,7 +22,7 @@ SCHEMA = "perfflow.validation/1"
 
 
 @dataclass(frozen=True)
-class Checked:
+class ValidatedFile:
     """The problems of one workflow file. ``name`` is as given; ``steps`` is None if the file could not be planned."""
 
     name: str
@@ -66,11 +66,11 @@ def command(workflows: tuple[str, ...], settings: tuple[str, ...], layout: str) 
     return max(item.exit for item in found)
 
 
-def _checked(name: str, settings: tuple[str, ...]) -> Checked:
+def _checked(name: str, settings: tuple[str, ...]) -> ValidatedFile:
     try:
         opened = open_workflow(name, settings)
     except UserError as error:
-        return Checked(name, None, error.problems, error.exit)
+        return ValidatedFile(name, None, error.problems, error.exit)
     # These problems are not mistakes in the file: something is missing on this machine or in other trees.
     others = (*opened.unavailable, *(() if opened.draft.errors else problems_of(opened)))
     later = tuple(replace(problem, severity=Severity.WARNING) for problem in others)
@@ -78,11 +78,11 @@ def _checked(name: str, settings: tuple[str, ...]) -> Checked:
         replace(problem, severity=Severity.WARNING) if problem.rule == MISSING else problem
         for problem in opened.problems
     )
-    checked = Checked(name, len(opened.plan.steps), in_file_order((*own, *later)))
+    checked = ValidatedFile(name, len(opened.plan.steps), in_file_order((*own, *later)))
     return replace(checked, exit=Exit.USAGE) if checked.errors else checked
 
 
-def _print_text(checked: Checked) -> None:
+def _print_text(checked: ValidatedFile) -> None:
     for problem in checked.problems:
         click.echo(problem.render(), err=True)
     if checked.steps is None:
@@ -95,7 +95,7 @@ def _print_text(checked: Checked) -> None:
     say(f"{name}: ok, {checked.steps} step{'' if checked.steps == 1 else 's'}{warnings}")
 
 
-def _print_annotations(checked: Checked) -> None:
+def _print_annotations(checked: ValidatedFile) -> None:
     """Print one GitHub workflow command per problem, to standard output, where the runner reads them."""
     for problem in checked.problems:
         place = problem.place
@@ -114,7 +114,7 @@ def _escaped(text: str, special: str) -> str:
     )
 
 
-def _print_json(found: Iterable[Checked]) -> None:
+def _print_json(found: Iterable[ValidatedFile]) -> None:
     files = [
         {
             "file": item.name,

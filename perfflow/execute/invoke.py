@@ -35,7 +35,7 @@ from perfflow.execute.child import (
     find_program,
 )
 from perfflow.execute.launchers import behind
-from perfflow.execute.prepare import PREPARE, Ready, is_bash, missing_program
+from perfflow.execute.prepare import PREPARE, ReadyProcess, is_bash, missing_program
 from perfflow.execute.service import MOST_PRINTED, Service
 from perfflow.model.errors import AdapterError, StepError, ToolOutputError
 from perfflow.model.readings import Parsed, Usage
@@ -296,7 +296,7 @@ def adapter_failures(tool: Adapter | None, status: int | None = None, log: Path 
         raise Failure(f"{name}{error}", isinstance(error, PatternTimeoutError), exit_code=status, log=log) from error
 
 
-def run(spawner: Spawner, ready: Ready, folder: Path) -> Invoked:
+def run(spawner: Spawner, ready: ReadyProcess, folder: Path) -> Invoked:
     """Run all processes of one call and parse their files in ``folder``, which must exist. Raises Failure."""
     with adapter_failures(ready.tool):
         _prepare_sample(spawner, ready, folder)
@@ -329,7 +329,7 @@ def run(spawner: Spawner, ready: Ready, folder: Path) -> Invoked:
             return Invoked(tool.parse(call, usage), usage, status, paused, left)
 
 
-def _prepare_sample(spawner: Spawner, ready: Ready, folder: Path) -> None:
+def _prepare_sample(spawner: Spawner, ready: ReadyProcess, folder: Path) -> None:
     """Run the commands of the step's ``prepare``. Raises Failure."""
     for invocation in ready.first:
         done = _start(spawner, ready, invocation, folder)
@@ -340,7 +340,7 @@ def _prepare_sample(spawner: Spawner, ready: Ready, folder: Path) -> None:
 
 
 def _invoke(
-    spawner: Spawner, ready: Ready, tool: Adapter, call: Call, invocations: Sequence[Invocation], folder: Path
+    spawner: Spawner, ready: ReadyProcess, tool: Adapter, call: Call, invocations: Sequence[Invocation], folder: Path
 ) -> list[ChildExit]:
     """Run the processes of a call in order, a sampler beside the process that follows it.
 
@@ -363,7 +363,7 @@ def _invoke(
     return ended
 
 
-def prepare(spawner: Spawner, ready: Ready) -> None:
+def prepare(spawner: Spawner, ready: ReadyProcess) -> None:
     """Run the adapter's preparations, such as a build, once per side before listing and timing. Raises Failure."""
     tool, call = ready.tool, ready.call
     if not tool or not call:
@@ -380,7 +380,7 @@ def prepare(spawner: Spawner, ready: Ready) -> None:
         _require_success(done, ready, step, call.place)
 
 
-def benchmarks(spawner: Spawner, ready: Ready, folder: Path) -> tuple[str, ...]:
+def benchmarks(spawner: Spawner, ready: ReadyProcess, folder: Path) -> tuple[str, ...]:
     """Return the ids of a suite's benchmarks, () for a tool of one command. Raises Failure, also for an empty list."""
     with adapter_failures(ready.tool):
         listing = ready.tool.listing(ready.call) if ready.tool and ready.call else None
@@ -401,7 +401,9 @@ def benchmarks(spawner: Spawner, ready: Ready, folder: Path) -> tuple[str, ...]:
     return found
 
 
-def _run_sampled(spawner: Spawner, ready: Ready, beside: Invocation, watched: Invocation, folder: Path) -> ChildExit:
+def _run_sampled(
+    spawner: Spawner, ready: ReadyProcess, beside: Invocation, watched: Invocation, folder: Path
+) -> ChildExit:
     """Run a process with a sampler beside it. Raises Failure if the sampler fails and the process does not."""
     with Sampler(beside, ready.env, ready.cwd / beside.cwd, folder) as sampler:
         if sampler.wait_until_begun():
@@ -426,14 +428,14 @@ def _raise_tool_error(tool: Adapter, call: Call, status: int, folder: Path) -> N
         return  # the exit status says more than an adapter that cannot read what a failed tool left
 
 
-def _left_policy(ready: Ready) -> Left:
+def _left_policy(ready: ReadyProcess) -> Left:
     """Return how to treat processes that a command leaves running: the metrics of a measurement exclude their work."""
     if ready.planned.role is not Role.MEASURE:
         return Left.END
     return Left.ALLOW if LEFT_RUNNING in ready.planned.step.allow else Left.NAME
 
 
-def _stdout(ready: Ready, invocation: Invocation, folder: Path) -> Path | Literal["pipe"] | None:
+def _stdout(ready: ReadyProcess, invocation: Invocation, folder: Path) -> Path | Literal["pipe"] | None:
     """Return the destination of a process's output. The step's ``stdout`` applies to processes that run its command."""
     if invocation.stdout:
         return folder / invocation.stdout
@@ -449,7 +451,9 @@ def _merged(step: Mapping[str, str], own: Mapping[str, str]) -> dict[str, str]:
     return {**step, **own, **({_PRELOAD: ":".join(both)} if len(both) > 1 else {})}
 
 
-def _start(spawner: Spawner, ready: Ready, invocation: Invocation, folder: Path, left: Left = Left.END) -> ChildExit:
+def _start(
+    spawner: Spawner, ready: ReadyProcess, invocation: Invocation, folder: Path, left: Left = Left.END
+) -> ChildExit:
     log = folder / invocation.stderr
     cwd = ready.cwd / invocation.cwd if invocation.cwd else ready.cwd
     stdout = _stdout(ready, invocation, folder)
@@ -484,7 +488,9 @@ def _start(spawner: Spawner, ready: Ready, invocation: Invocation, folder: Path,
     return done
 
 
-def _require_end(done: ChildExit, ready: Ready, invocation: Invocation, log: Path, limits: Mapping[Path, int]) -> None:
+def _require_end(
+    done: ChildExit, ready: ReadyProcess, invocation: Invocation, log: Path, limits: Mapping[Path, int]
+) -> None:
     """Raise Failure for a process that perfflow ended or could not time, KeyboardInterrupt for one that was stopped."""
     name = Path(invocation.argv[0]).name
     if done.ended is Ended.TIMEOUT:
@@ -500,7 +506,7 @@ def _require_end(done: ChildExit, ready: Ready, invocation: Invocation, log: Pat
 
 
 def _limits(
-    ready: Ready, invocation: Invocation, log: Path, stdout: Path | Literal["pipe"] | None
+    ready: ReadyProcess, invocation: Invocation, log: Path, stdout: Path | Literal["pipe"] | None
 ) -> Mapping[Path, int]:
     """Return the size limit, in bytes, of each file the process prints to. Tools get more: they may print a profile."""
     printed = stdout if invocation.stdout and isinstance(stdout, Path) else log
@@ -508,7 +514,9 @@ def _limits(
     return {log: MOST_PRINTED, printed: most}
 
 
-def _require_success(done: ChildExit, ready: Ready, invocation: Invocation, folder: Path, detail: str = "") -> None:
+def _require_success(
+    done: ChildExit, ready: ReadyProcess, invocation: Invocation, folder: Path, detail: str = ""
+) -> None:
     if done.status not in (ready.tool.good_statuses if ready.tool else SUCCESS):
         name = ready.planned.id if ready.tool is None else Path(invocation.argv[0]).name
         reason = f"{name} {ending(done.status)}" + (f": {detail}" if detail else "")
@@ -587,7 +595,7 @@ def require_space(folder: Path) -> None:
         raise Failure(f"the disk of {folder} is full, so the output may be incomplete", log=folder / "stderr")
 
 
-def _real_python(spawner: Spawner, ready: Ready, folder: Path) -> str:
+def _real_python(spawner: Spawner, ready: ReadyProcess, folder: Path) -> str:
     """Return the path of the Python interpreter behind a shim: a profiler of a pyenv shim would profile bash."""
     command = ready.call.command[0] if ready.call else ""
     found = find_program(command, ready.env.get("PATH", ""), ready.cwd)
@@ -616,7 +624,7 @@ def _answer(spawner: Spawner, argv: Sequence[str], env: Mapping[str, str], cwd: 
         return ""
 
 
-def without_launchers(spawner: Spawner, ready: Ready, folder: Path) -> tuple[Ready, str]:
+def without_launchers(spawner: Spawner, ready: ReadyProcess, folder: Path) -> tuple[ReadyProcess, str]:
     """Return a call of a command without the shims and launchers before its program, and a note about them or ''."""
     call = ready.call
     if call is None or call.shell_text or not call.command:

@@ -42,7 +42,7 @@ Ask = Callable[[Sequence[str], Mapping[str, str]], str]
 
 
 @dataclass(frozen=True)
-class Started:
+class UnwrappedCommand:
     """A command, the variables that its launchers set, and their names in the order in which they were left out."""
 
     argv: tuple[str, ...]
@@ -55,19 +55,19 @@ class Started:
         return f"{self.argv[0]} is started and timed directly, without {' and '.join(self.launchers)}"
 
 
-def behind(argv: Sequence[str], env: Mapping[str, str], cwd: Path, ask: Ask) -> Started:
+def behind(argv: Sequence[str], env: Mapping[str, str], cwd: Path, ask: Ask) -> UnwrappedCommand:
     """Return the command behind a command; the same one, without ``launchers``, if there is none to leave out."""
-    found = Started(tuple(argv), {})
+    found = UnwrappedCommand(tuple(argv), {})
     for _ in range(_LEVELS):
         following = _one_behind(found, {**env, **found.env}, cwd, ask)
         if following is None:
             break
         found = following
     # A script is no launcher, but the interpreter that its first line names may be a shim.
-    return found if found.launchers else Started(tuple(argv), {})
+    return found if found.launchers else UnwrappedCommand(tuple(argv), {})
 
 
-def _one_behind(found: Started, env: Mapping[str, str], cwd: Path, ask: Ask) -> Started | None:
+def _one_behind(found: UnwrappedCommand, env: Mapping[str, str], cwd: Path, ask: Ask) -> UnwrappedCommand | None:
     path = env.get("PATH", os.defpath)
     program = find_program(found.argv[0], path, cwd)
     if program is None:
@@ -95,8 +95,8 @@ def _head(program: str) -> str:
 
 
 def _behind_shim(
-    found: Started, manager: str, name: str, program: str, env: Mapping[str, str], ask: Ask, cwd: Path
-) -> Started | None:
+    found: UnwrappedCommand, manager: str, name: str, program: str, env: Mapping[str, str], ask: Ask, cwd: Path
+) -> UnwrappedCommand | None:
     path = env.get("PATH", os.defpath)
     manager = find_program(manager, path, cwd) or manager
     real = ask((manager, "which", program), env).strip()
@@ -110,17 +110,17 @@ def _behind_shim(
         changed[f"{name.upper()}_VERSION"] = ask((manager, "version-name"), env).strip()
         if f"/{name}/versions/" in real or f"/.{name}/versions/" in real:
             changed["PATH"] = f"{Path(real).parent}{os.pathsep}{path}"
-    return Started((real, *found.argv[1:]), changed, launchers)
+    return UnwrappedCommand((real, *found.argv[1:]), changed, launchers)
 
 
 def _launched(
-    found: Started, launcher: str, rest: tuple[str, ...], env: Mapping[str, str], printed: str, cwd: Path
-) -> Started | None:
+    found: UnwrappedCommand, launcher: str, rest: tuple[str, ...], env: Mapping[str, str], printed: str, cwd: Path
+) -> UnwrappedCommand | None:
     changed = _changes(env, printed)
     real = find_program(rest[0], changed.get("PATH", env.get("PATH", os.defpath)), cwd) if changed else None
     if real is None or (launcher == "npx" and _INSTALLED not in real):
         return None
-    return Started((real, *rest[1:]), {**found.env, **changed}, (*found.launchers, f"`{launcher}`"))
+    return UnwrappedCommand((real, *rest[1:]), {**found.env, **changed}, (*found.launchers, f"`{launcher}`"))
 
 
 def _changes(env: Mapping[str, str], printed: str) -> dict[str, str]:

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from perfflow.execute.invoke import Failure
-from perfflow.execute.prepare import Ready
+from perfflow.execute.prepare import ReadyProcess
 from perfflow.model.errors import UserError
 from perfflow.tools import python_command
 from perfflow.trees.repository import writing
@@ -50,7 +50,7 @@ class Loaded:
 
 
 @contextmanager
-def recording_modules(prepared: Ready, slot: Slot) -> Iterator[tuple[Ready, Loaded]]:
+def recording_modules(prepared: ReadyProcess, slot: Slot) -> Iterator[tuple[ReadyProcess, Loaded]]:
     """Record the code that processes started in this context load; ``Loaded`` is filled at its end. Raises Failure."""
     around = slot.path.with_suffix(".loaded")
     try:

@@ -30,7 +30,7 @@ from perfflow.machine.facts import lies_in, outside
 from perfflow.model.errors import StepError
 from perfflow.model.readings import Side
 from perfflow.model.units import UnitError, duration
-from perfflow.plan.groups import Place
+from perfflow.plan.groups import NodeRequirement
 from perfflow.plan.plan import Planned
 from perfflow.tools import registry
 from perfflow.tools.adapter import THE_COMMAND, Adapter, Call, Effort, Invocation, Options, Program
@@ -262,7 +262,7 @@ class NoFolderError(PreparationError):
 
 
 @dataclass(frozen=True)
-class Ready:
+class ReadyProcess:
     """One process of a step on one side or, with ``tool``, one call of an adapter."""
 
     planned: Planned
@@ -315,7 +315,7 @@ def ready(
     ops: int | None = None,
     chosen: tuple[str, ...] = (),
     variables: Mapping[str, str] | None = None,
-) -> Ready:
+) -> ReadyProcess:
     """Render a step for one side. ``chosen`` limits a suite to these benchmarks, run briefly.
 
     ``variables``: further environment variables of its processes. Raises PreparationError.
@@ -329,7 +329,7 @@ def ready(
     return prepared
 
 
-def of_several(prepared: Ready, chosen: tuple[str, ...]) -> Ready:
+def of_several(prepared: ReadyProcess, chosen: tuple[str, ...]) -> ReadyProcess:
     """Return the call of one benchmark of a suite as one of several, which together have the time of each."""
     if len(chosen) < 2 or prepared.call is None:
         return prepared
@@ -339,7 +339,7 @@ def of_several(prepared: Ready, chosen: tuple[str, ...]) -> Ready:
 
 def _ready(
     context: TreeContext, planned: Planned, side: Side, folder: Path, ops: int | None, further: Mapping[str, str]
-) -> Ready:
+) -> ReadyProcess:
     variables = variables_of(context, planned, side, ops)
     env: dict[str, str] = variables["env"] | further
     cwd = _cwd(context, planned, variables)
@@ -350,7 +350,9 @@ def _ready(
     first = tuple(_preparations(context, planned, variables))
     if planned.tool is None:
         argv, text = _script(context, planned, side, variables)
-        return Ready(planned, side, argv, env, cwd, timeout, ops=ops, slot=context.slot, shell_text=text, first=first)
+        return ReadyProcess(
+            planned, side, argv, env, cwd, timeout, ops=ops, slot=context.slot, shell_text=text, first=first
+        )
     watched = _watched(context, planned, side, folder)
     if watched:
         env = {**watched.env, **{name: env[name] for name in planned.step.env}}
@@ -362,7 +364,7 @@ def _ready(
     if planned.tool.passes_stdout:
         own = _stdout(planned, side, variables, cwd)
         call = replace(call, stdout=watched.call.stdout if own is None and watched and watched.call else own or "")
-    return Ready(
+    return ReadyProcess(
         planned, side, call.command, env, cwd, timeout, planned.tool, call, ops, context.slot, call.shell_text, first
     )
 
@@ -456,7 +458,7 @@ def _call(
     folder: Path,
     variables: Mapping[str, Any],
     cwd: Path,
-    watched: Ready | None,
+    watched: ReadyProcess | None,
 ) -> Call:
     step, tool = planned.step, planned.tool
     if tool is None:
@@ -536,7 +538,7 @@ def _stdout(planned: Planned, side: Side, variables: Mapping[str, Any], cwd: Pat
     return str(path)
 
 
-def _watched(context: TreeContext, planned: Planned, side: Side, folder: Path) -> Ready | None:
+def _watched(context: TreeContext, planned: Planned, side: Side, folder: Path) -> ReadyProcess | None:
     """Return the watched step, prepared with its larger ``ops``, which shows the loop rather than the start-up."""
     if not planned.watches:
         return None
@@ -600,7 +602,7 @@ def labels() -> tuple[str, ...]:
     return tuple(dict.fromkeys([*given_labels(), platform.system().lower(), platform.machine()]))
 
 
-def why_elsewhere(place: Place, env_path: str) -> str:
+def why_elsewhere(place: NodeRequirement, env_path: str) -> str:
     """Return why this machine does not satisfy ``place``, '' if it does."""
     own, reasons = labels(), []
     absent = [label for label in place.labels if label not in own]

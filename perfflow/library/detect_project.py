@@ -63,7 +63,7 @@ class DetectedProject:
 
 
 @dataclass(frozen=True)
-class Built:
+class BuiltProgram:
     """A built program: its path, the build command, and other programs of the same build."""
 
     program: str
@@ -102,12 +102,12 @@ def asv_settings(files: ProjectFiles) -> list[str]:
     return files.named("/asv.conf.json")
 
 
-def google_program(files: ProjectFiles) -> Built | None:
+def google_program(files: ProjectFiles) -> BuiltProgram | None:
     """Return the program with Google Benchmark that CMake or Make builds."""
     return _by_cmake(files) or _by_make(files)
 
 
-def _by_cmake(files: ProjectFiles) -> Built | None:
+def _by_cmake(files: ProjectFiles) -> BuiltProgram | None:
     if not files.text("CMakeLists.txt"):
         return None
     programs = []
@@ -119,15 +119,15 @@ def _by_cmake(files: ProjectFiles) -> Built | None:
     return _cmake_build(programs)
 
 
-def _cmake_build(programs: list[tuple[str, str]]) -> Built | None:
+def _cmake_build(programs: list[tuple[str, str]]) -> BuiltProgram | None:
     if not programs:
         return None
     name, program = programs[0]
     build = f"cmake -S . -B build -DCMAKE_BUILD_TYPE=Release && cmake --build build --target {name}"
-    return Built(program, build, tuple(path for _, path in programs[1:]))
+    return BuiltProgram(program, build, tuple(path for _, path in programs[1:]))
 
 
-def cmake_program(files: ProjectFiles) -> Built | None:
+def cmake_program(files: ProjectFiles) -> BuiltProgram | None:
     """Return the first program of a CMake project."""
     programs = []
     for path, text in files.having("add_executable", "/CMakeLists.txt") if files.text("CMakeLists.txt") else ():
@@ -140,7 +140,7 @@ def _makefile(files: ProjectFiles) -> str:
     return next((text for name in ("GNUmakefile", "makefile", "Makefile") if (text := files.text(name))), "")
 
 
-def _by_make(files: ProjectFiles) -> Built | None:
+def _by_make(files: ProjectFiles) -> BuiltProgram | None:
     """Return the target whose recipe links the library, else (if a variable has it) a target named `bench`."""
     text = _makefile(files)
     if _LIBRARY not in text:
@@ -157,7 +157,7 @@ def _by_make(files: ProjectFiles) -> Built | None:
     programs = [name for name in linked or named if name[0] not in ".-"]
     if not programs:
         return None
-    return Built(f"./{programs[0]}", f"make {programs[0]}", tuple(f"./{name}" for name in programs[1:]))
+    return BuiltProgram(f"./{programs[0]}", f"make {programs[0]}", tuple(f"./{name}" for name in programs[1:]))
 
 
 def make_goal(files: ProjectFiles) -> str:

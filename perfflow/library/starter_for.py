@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from perfflow.library import detect_project, search_path
-from perfflow.library.detect_project import LOOKED_FOR, Built, DetectedProject, ProjectKind, manifest
+from perfflow.library.detect_project import LOOKED_FOR, BuiltProgram, DetectedProject, ProjectKind, manifest
 from perfflow.library.project_files import ProjectFiles, can_be_named
 from perfflow.model.errors import UserError
 from perfflow.tools.python_command import is_interpreter
@@ -575,7 +575,7 @@ def _build_stage(command: str) -> str:
 
 
 def _of_google(files: ProjectFiles, command: str) -> Starter:
-    built = Built(command, "") if command else detect_project.google_program(files)
+    built = BuiltProgram(command, "") if command else detect_project.google_program(files)
     if built is None:
         raise UserError.of("the files do not show which program to run", "name it: --command build/bench")
     others = f"\n        # Also here: {', '.join(built.others)}" if built.others else ""

@@ -65,7 +65,7 @@ class LockTimeoutError(LockError):
 
 
 @dataclass(frozen=True)
-class Queue:
+class LockQueue:
     """State of a waiting run: the holder of the machine as printable text, and the place in the queue (1: next)."""
 
     holder: str
@@ -90,7 +90,7 @@ def path() -> Path:
 
 
 @contextmanager
-def machine_alone(who: str, timeout: float, waiting: Callable[[Queue], None]) -> Iterator[None]:
+def machine_alone(who: str, timeout: float, waiting: Callable[[LockQueue], None]) -> Iterator[None]:
     """Hold the machine; ``who`` describes the measurement to other runs.
 
     While the machine is busy, ``waiting`` is called at once, when the place in the queue changes, and every 10 s.
@@ -202,7 +202,7 @@ class _Tickets:
         """Close the folder; tickets stay."""
         os.close(self._folder)
 
-    def served(self, who: str, timeout: float, waiting: Callable[[Queue], None]) -> _Ticket:
+    def served(self, who: str, timeout: float, waiting: Callable[[LockQueue], None]) -> _Ticket:
         """Wait until it is this run's turn; return its ticket. Raises LockTimeoutError, LockError and OSError."""
         deadline = time.monotonic() + timeout
         ticket = self._take(who)
@@ -253,13 +253,13 @@ class _Tickets:
         _WAITING.append(ticket)
         return False
 
-    def _wait(self, ahead: Sequence[str], deadline: float, waiting: Callable[[Queue], None]) -> None:
+    def _wait(self, ahead: Sequence[str], deadline: float, waiting: Callable[[LockQueue], None]) -> None:
         """Wait until the run just before this one ends, or for ``RECHECK_SECONDS`` seconds. Raises LockTimeoutError."""
         left = deadline - time.monotonic()
         holder = self._described(ahead[0])
         if left <= 0:
             raise LockTimeoutError(f"the machine is held by {holder}; wait longer with --lock-timeout")
-        waiting(Queue(holder, len(ahead)))
+        waiting(LockQueue(holder, len(ahead)))
         self._end_of(ahead[-1]).wait(min(left, RECHECK_SECONDS))
 
     def _take(self, who: str) -> _Ticket:

@@ -15,7 +15,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from perfflow.machine.noise_findings import Finding, State, is_virtual, read, unknown
+from perfflow.machine.noise_findings import FindingState, NoiseFinding, is_virtual, read, unknown
 from perfflow.machine.settings import cgroup_folder, settings
 from perfflow.stats.paired_test import quantile
 
@@ -38,7 +38,7 @@ class NoiseClass(StrEnum):
 
 
 @dataclass(frozen=True)
-class SelfTest:
+class NoiseSelfTest:
     """Spread of identical work: ``spread`` is p95/p50 of wall time, ``cpu_share`` CPU time over wall time."""
 
     spread: float
@@ -49,7 +49,7 @@ def self_test(
     now: Callable[[], float] = time.perf_counter,
     cpu: Callable[[], float] = time.process_time,
     limit: float = math.inf,
-) -> SelfTest:
+) -> NoiseSelfTest:
     """Time identical slices of a few milliseconds each; stop after ``limit`` seconds, but not before 5 slices."""
     count = _calibrated(now)
     walls: list[float] = []
@@ -59,7 +59,7 @@ def self_test(
         _work(count)
         walls.append(now() - began)
     total = now() - start
-    return SelfTest(quantile(walls, 0.95) / quantile(walls, 0.5), min(1.0, (cpu() - start_cpu) / total))
+    return NoiseSelfTest(quantile(walls, 0.95) / quantile(walls, 0.5), min(1.0, (cpu() - start_cpu) / total))
 
 
 def _work(count: int) -> int:
@@ -80,7 +80,7 @@ def _calibrated(now: Callable[[], float]) -> int:
     return min(10**6, max(1000, int(20_000 * _SLICE_SECONDS / max(min(tries), 1e-6))))
 
 
-def examine(root: Path = Path("/"), pause: Callable[[float], None] = time.sleep) -> list[Finding]:
+def examine(root: Path = Path("/"), pause: Callable[[float], None] = time.sleep) -> list[NoiseFinding]:
     """Check everything that affects timings, rates over one second. ``root`` is for tests."""
     before = _counters(root)
     pause(WATCHED_SECONDS)
@@ -89,8 +89,8 @@ def examine(root: Path = Path("/"), pause: Callable[[float], None] = time.sleep)
 
 
 def quick_check(
-    root: Path = Path("/"), test: Callable[[], SelfTest] = lambda: self_test(limit=QUICK_CHECK_SECONDS)
-) -> Noise:
+    root: Path = Path("/"), test: Callable[[], NoiseSelfTest] = lambda: self_test(limit=QUICK_CHECK_SECONDS)
+) -> MachineNoise:
     """Check for a quarter of a second: run the self-test, and see what else ran meanwhile.
 
     The rates cover the self-test itself, without its own work, so they take no extra time. The load average is not
@@ -99,15 +99,15 @@ def quick_check(
     before, began = _counters(root), time.process_time()
     tested = test()
     own, after = time.process_time() - began, _counters(root)
-    return Noise(tested, tuple(_activity(before, after, own, virtual=is_virtual(root))))
+    return MachineNoise(tested, tuple(_activity(before, after, own, virtual=is_virtual(root))))
 
 
 @dataclass(frozen=True)
-class Noise:
+class MachineNoise:
     """The self-test and findings of a machine, and the resulting class."""
 
-    test: SelfTest
-    findings: Sequence[Finding]
+    test: NoiseSelfTest
+    findings: Sequence[NoiseFinding]
 
     @property
     def kind(self) -> NoiseClass:
@@ -115,11 +115,11 @@ class Noise:
         return classify(self.findings, self.test)
 
 
-def classify(findings: Sequence[Finding], test: SelfTest) -> NoiseClass:
+def classify(findings: Sequence[NoiseFinding], test: NoiseSelfTest) -> NoiseClass:
     """Return hostile if identical work spreads by half or loses a quarter of the core; busy if other work runs."""
-    if test.spread > 1.5 or test.cpu_share < 0.75 or any(item.state is State.BAD for item in findings):
+    if test.spread > 1.5 or test.cpu_share < 0.75 or any(item.state is FindingState.BAD for item in findings):
         return NoiseClass.HOSTILE
-    warned = any(item.state is State.WARN and item.name in _BUSY_FACTS for item in findings)
+    warned = any(item.state is FindingState.WARN and item.name in _BUSY_FACTS for item in findings)
     return NoiseClass.BUSY if warned or test.spread > 1.1 or test.cpu_share < 0.95 else NoiseClass.QUIET
 
 
@@ -147,7 +147,7 @@ def _counters(root: Path) -> dict[str, float]:
 
 def _activity(
     before: Mapping[str, float], after: Mapping[str, float], own: float = 0.0, *, virtual: bool | None = None
-) -> Iterator[Finding]:
+) -> Iterator[NoiseFinding]:
     """Yield findings from the change of the counters, without the ``own`` CPU time (s) spent in between."""
     change = {name: after[name] - before[name] for name in before if name in after}
     seconds = max(change["time"], 1e-3)
@@ -156,19 +156,21 @@ def _activity(
     yield _steal(change, ticks, after.get("steal", 0), virtual=virtual)
     if "pressure" in change:
         share = change["pressure"] / 1e6 / seconds
-        state = State.WARN if share > 0.1 else State.OK
-        yield Finding("cpu pressure", f"{share:.0%} of the time", state, "tasks wait for a core", _BUSIEST)
+        state = FindingState.WARN if share > 0.1 else FindingState.OK
+        yield NoiseFinding("cpu pressure", f"{share:.0%} of the time", state, "tasks wait for a core", _BUSIEST)
     else:
         yield unknown("cpu pressure", "this kernel has no pressure stall information")
     if "pswpin" in change and "pswpout" in change:
         swapped = change["pswpin"] + change["pswpout"]
         remedy = "ps -eo rss,pid,comm --sort=-rss | head shows what to stop"
-        yield Finding("swap", f"{swapped:.0f} pages", State.WARN if swapped else State.OK, "memory is short", remedy)
+        yield NoiseFinding(
+            "swap", f"{swapped:.0f} pages", FindingState.WARN if swapped else FindingState.OK, "memory is short", remedy
+        )
     else:
         yield unknown("swap")
     if "throttled" in change:
-        state = State.BAD if change["throttled"] else State.OK
-        yield Finding("quota", f"throttled {change['throttled']:.0f} times", state, "a cgroup limits the CPU time")
+        state = FindingState.BAD if change["throttled"] else FindingState.OK
+        yield NoiseFinding("quota", f"throttled {change['throttled']:.0f} times", state, "a cgroup limits the CPU time")
     else:
         yield unknown("quota", "the control group of this process does not count throttling")
 
@@ -176,23 +178,23 @@ def _activity(
 _BUSIEST = "ps -eo pcpu,pid,comm --sort=-pcpu | head shows what to stop"
 
 
-def _other_load(change: Mapping[str, float], ticks: float, own: float) -> Finding:
+def _other_load(change: Mapping[str, float], ticks: float, own: float) -> NoiseFinding:
     if not ticks:
         return unknown("other load")
     idle = change.get("idle", 0) + change.get("iowait", 0)
     busy = max(0.0, ticks - idle - own * os.sysconf("SC_CLK_TCK")) / ticks
-    state = State.WARN if busy > 0.1 else State.OK
-    return Finding("other load", f"{busy:.0%} of all cores", state, "other work shares caches and cores", _BUSIEST)
+    state = FindingState.WARN if busy > 0.1 else FindingState.OK
+    return NoiseFinding("other load", f"{busy:.0%} of all cores", state, "other work shares caches and cores", _BUSIEST)
 
 
-def _steal(change: Mapping[str, float], ticks: float, ever: float, *, virtual: bool | None) -> Finding:
+def _steal(change: Mapping[str, float], ticks: float, ever: float, *, virtual: bool | None) -> NoiseFinding:
     if not ticks or "steal" not in change:
         return unknown("steal")
     if virtual and not ever:
         return unknown("steal", "always 0 since boot, so the host may not report it")
     share = change["steal"] / ticks
-    state = State.BAD if share > 0.1 else State.WARN if share > 0.01 else State.OK
-    return Finding("steal", f"{share:.1%}", state, "the host gives this machine's cores to others")
+    state = FindingState.BAD if share > 0.1 else FindingState.WARN if share > 0.01 else FindingState.OK
+    return NoiseFinding("steal", f"{share:.1%}", state, "the host gives this machine's cores to others")
 
 
 def in_words(spread: float, cpu_share: float) -> str:
@@ -205,16 +207,18 @@ def describe(seen: Mapping[str, Any]) -> str:
     test = seen["self_test"]
     stamp = "measured on a hostile machine" if seen["class"] == NoiseClass.HOSTILE.value else seen["class"]
     text = f"{stamp}: {in_words(test['spread'], test['cpu_share'])}"
-    bad = (State.WARN.value, State.BAD.value)
+    bad = (FindingState.WARN.value, FindingState.BAD.value)
     shown = [f"{item['name']} {item['value']}" for item in seen["findings"] if item["state"] in bad]
-    hidden = [item["name"] for item in seen["findings"] if item["state"] == State.UNKNOWN.value]
+    hidden = [item["name"] for item in seen["findings"] if item["state"] == FindingState.UNKNOWN.value]
     return "; ".join((text, *shown, *([f"unknown: {', '.join(hidden)}"] if hidden else [])))
 
 
-def as_json(findings: Sequence[Finding], test: SelfTest) -> dict[str, Any]:
+def as_json(findings: Sequence[NoiseFinding], test: NoiseSelfTest) -> dict[str, Any]:
     """Return plain data for ``perfflow doctor --json`` and for results."""
     return {
         "class": classify(findings, test).value,
         "self_test": {"spread": round(test.spread, 3), "cpu_share": round(test.cpu_share, 3)},
-        "findings": [{about.name: str(getattr(item, about.name)) for about in fields(Finding)} for item in findings],
+        "findings": [
+            {about.name: str(getattr(item, about.name)) for about in fields(NoiseFinding)} for item in findings
+        ],
     }

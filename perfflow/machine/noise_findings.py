@@ -8,7 +8,7 @@ from enum import StrEnum
 from pathlib import Path
 
 
-class State(StrEnum):
+class FindingState(StrEnum):
     """What a fact means for measuring."""
 
     OK = "ok"
@@ -18,12 +18,12 @@ class State(StrEnum):
 
 
 @dataclass(frozen=True)
-class Finding:
+class NoiseFinding:
     """One finding about noise: the value, its meaning, and a command that would improve it ('' if there is none)."""
 
     name: str
     value: str
-    state: State
+    state: FindingState
     why: str = ""
     remedy: str = ""
 
@@ -36,18 +36,18 @@ def read(path: Path) -> str:
         return ""
 
 
-def unknown(name: str, why: str = "") -> Finding:
+def unknown(name: str, why: str = "") -> NoiseFinding:
     """Return a finding about a value that cannot be read here."""
-    return Finding(name, "unknown", State.UNKNOWN, why)
+    return NoiseFinding(name, "unknown", FindingState.UNKNOWN, why)
 
 
-def expected(name: str, value: str, good: Mapping[str, str], why: str, remedy: str = "") -> Finding:
+def expected(name: str, value: str, good: Mapping[str, str], why: str, remedy: str = "") -> NoiseFinding:
     """Return ok if the value is a key of ``good`` (shown as its value there), unknown if it is '', else a warning."""
     if not value:
         return unknown(name)
     if value in good:
-        return Finding(name, good[value], State.OK)
-    return Finding(name, value, State.WARN, why, remedy)
+        return NoiseFinding(name, good[value], FindingState.OK)
+    return NoiseFinding(name, value, FindingState.WARN, why, remedy)
 
 
 def is_virtual(root: Path) -> bool | None:

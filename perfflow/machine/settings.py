@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from perfflow.machine.noise_findings import Finding, State, chosen, expected, is_virtual, read, unknown
+from perfflow.machine.noise_findings import FindingState, NoiseFinding, chosen, expected, is_virtual, read, unknown
 from perfflow.model.errors import UserError
 
 _CPUS = "sys/devices/system/cpu"
@@ -29,7 +29,7 @@ _OPEN_TO_ALL = 2
 """Highest kernel.perf_event_paranoid at which users may profile their own programs."""
 
 
-def settings(root: Path) -> Iterator[Finding]:
+def settings(root: Path) -> Iterator[NoiseFinding]:
     """Yield a finding for each setting. ``root`` is for tests."""
     virtual = is_virtual(root)
     yield _cores()
@@ -62,15 +62,15 @@ def settings(root: Path) -> Iterator[Finding]:
     yield _power(root, virtual)
 
 
-def _cores() -> Finding:
+def _cores() -> NoiseFinding:
     total = os.cpu_count() or 1
     usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else total
     if usable == 1:
-        return Finding("cores", f"1 of {total}", State.WARN, "all programs share one core")
-    return Finding("cores", f"{usable} of {total}", State.OK)
+        return NoiseFinding("cores", f"1 of {total}", FindingState.WARN, "all programs share one core")
+    return NoiseFinding("cores", f"{usable} of {total}", FindingState.OK)
 
 
-def _load(root: Path) -> Finding:
+def _load(root: Path) -> NoiseFinding:
     first = read(root / "proc/loadavg").partition(" ")[0]
     try:
         load = float(first)
@@ -79,7 +79,7 @@ def _load(root: Path) -> Finding:
     busy = load > (os.cpu_count() or 1)
     why = "in the last minute more tasks were ready to run than there are cores"
     remedy = "ps -eo pcpu,pid,comm --sort=-pcpu | head shows what runs"
-    return Finding("load average", f"{load:.2f}", State.WARN if busy else State.OK, why, remedy)
+    return NoiseFinding("load average", f"{load:.2f}", FindingState.WARN if busy else FindingState.OK, why, remedy)
 
 
 def cgroup_folder(root: Path, file: str) -> Path | None:
@@ -95,7 +95,7 @@ def cgroup_folder(root: Path, file: str) -> Path | None:
     return None
 
 
-def _quota(root: Path) -> Finding:
+def _quota(root: Path) -> NoiseFinding:
     """Return the CPU limit of the control group. The root group of version 2 has no limit and no such file."""
     folder = cgroup_folder(root, "cpu.max")
     if folder:
@@ -106,30 +106,30 @@ def _quota(root: Path) -> Finding:
         quota, period = (read(folder / name) for name in ("cpu.cfs_quota_us", "cpu.cfs_period_us"))
         return _limit("max" if quota == "-1" else quota, period, f"echo -1 | sudo tee {folder / 'cpu.cfs_quota_us'}")
     lines = read(root / "proc/self/cgroup").splitlines()
-    return Finding("cpu limit", "none", State.OK) if lines == ["0::/"] else unknown("cpu limit")
+    return NoiseFinding("cpu limit", "none", FindingState.OK) if lines == ["0::/"] else unknown("cpu limit")
 
 
-def _limit(quota: str, period: str, remedy: str) -> Finding:
+def _limit(quota: str, period: str, remedy: str) -> NoiseFinding:
     if quota == "max":
-        return Finding("cpu limit", "none", State.OK)
+        return NoiseFinding("cpu limit", "none", FindingState.OK)
     try:
         cores = float(quota) / float(period)
     except (ValueError, ZeroDivisionError):
         return unknown("cpu limit")
     why = "a control group pauses programs that have used up their share"
-    return Finding("cpu limit", f"{cores:.2g} cores", State.WARN, why, remedy)
+    return NoiseFinding("cpu limit", f"{cores:.2g} cores", FindingState.WARN, why, remedy)
 
 
-def _hypervisor(virtual: bool | None) -> Finding:
+def _hypervisor(virtual: bool | None) -> NoiseFinding:
     if virtual is None:
         return unknown("hypervisor")
     if virtual:
         why = "the host's clock rate, temperature and other guests are not visible from here"
-        return Finding("hypervisor", "virtual machine", State.WARN, why)
-    return Finding("hypervisor", "none", State.OK)
+        return NoiseFinding("hypervisor", "virtual machine", FindingState.WARN, why)
+    return NoiseFinding("hypervisor", "none", FindingState.OK)
 
 
-def _governor(root: Path) -> Finding:
+def _governor(root: Path) -> NoiseFinding:
     """Return the governor of the first core that does not have the wanted one."""
     values = [read(path) for path in sorted((root / _CPUS).glob("cpu*/cpufreq/scaling_governor"))]
     values = [value for value in values if value]
@@ -139,36 +139,36 @@ def _governor(root: Path) -> Finding:
     )
 
 
-def _turbo(root: Path) -> Finding:
+def _turbo(root: Path) -> NoiseFinding:
     for name, off in {"intel_pstate/no_turbo": "1", "cpufreq/boost": "0"}.items():
         value = read(root / _CPUS / name)
         if value == off:
-            return Finding("turbo", "off", State.OK)
+            return NoiseFinding("turbo", "off", FindingState.OK)
         if value:
-            return Finding("turbo", "on", State.WARN, "the clock rate changes with the temperature", _FIX)
+            return NoiseFinding("turbo", "on", FindingState.WARN, "the clock rate changes with the temperature", _FIX)
     return unknown("turbo")
 
 
-def _throttling(root: Path) -> Finding:
+def _throttling(root: Path) -> NoiseFinding:
     text = read(root / _CPUS / "cpu0/thermal_throttle/core_throttle_count")
     if not text:
         return unknown("thermal throttling")
-    state = State.OK if text == "0" else State.WARN
-    return Finding("thermal throttling", f"{text} times since boot", state, "the processor got too hot")
+    state = FindingState.OK if text == "0" else FindingState.WARN
+    return NoiseFinding("thermal throttling", f"{text} times since boot", state, "the processor got too hot")
 
 
-def _hyper_threads(root: Path, virtual: bool | None) -> Finding:
+def _hyper_threads(root: Path, virtual: bool | None) -> NoiseFinding:
     active = read(root / _CPUS / "smt/active")
     if active == "1":
         remedy = f"echo off | sudo tee /{_CPUS}/smt/control"
-        return Finding("hyper-threads", "on", State.WARN, "two threads share one core", remedy)
+        return NoiseFinding("hyper-threads", "on", FindingState.WARN, "two threads share one core", remedy)
     if active == "0" and virtual:
         # A guest sees no siblings. Only the host knows whether the guest's cores are threads of one core.
         return unknown("hyper-threads", "a virtual machine cannot see whether its cores share a physical core")
-    return Finding("hyper-threads", "off", State.OK) if active == "0" else unknown("hyper-threads")
+    return NoiseFinding("hyper-threads", "off", FindingState.OK) if active == "0" else unknown("hyper-threads")
 
 
-def _clock_source(root: Path) -> Finding:
+def _clock_source(root: Path) -> NoiseFinding:
     value = read(root / _CLOCK / "current_clocksource")
     available = read(root / _CLOCK / "available_clocksource").split()
     better = next((name for name in _GOOD_CLOCKS if name in available), "")
@@ -176,51 +176,51 @@ def _clock_source(root: Path) -> Finding:
     return expected("clock source", value, {name: name for name in _GOOD_CLOCKS}, "reading the clock is slow", remedy)
 
 
-def timer_step(now: Callable[[], int] = time.perf_counter_ns) -> Finding:
+def timer_step(now: Callable[[], int] = time.perf_counter_ns) -> NoiseFinding:
     """Return the smallest step of the clock in 1000 readings."""
     looks = [now() for _ in range(1000)]
     steps = [after - before for before, after in itertools.pairwise(looks) if after > before]
     if not steps:
-        return Finding("timer step", "stands still", State.BAD, "the clock did not change in 1000 readings")
+        return NoiseFinding("timer step", "stands still", FindingState.BAD, "the clock did not change in 1000 readings")
     step = min(steps)
     why = "too coarse to compare short programs"
-    return Finding("timer step", f"{step} ns", State.OK if step <= _COARSE else State.WARN, why)
+    return NoiseFinding("timer step", f"{step} ns", FindingState.OK if step <= _COARSE else FindingState.WARN, why)
 
 
-def _counters(root: Path) -> Finding:
+def _counters(root: Path) -> NoiseFinding:
     devices = root / "sys/bus/event_source/devices"
     if not devices.is_dir():
         return unknown("hardware counters")
     if any((devices / name).exists() for name in ("cpu", "cpu_core", "armv8_pmuv3_0")):
-        return Finding("hardware counters", "yes", State.OK)
+        return NoiseFinding("hardware counters", "yes", FindingState.OK)
     why = "no cycles or cache misses, and perf samples by a timer; use cachegrind to count"
-    return Finding("hardware counters", "none", State.WARN, why)
+    return NoiseFinding("hardware counters", "none", FindingState.WARN, why)
 
 
-def _access(root: Path) -> Finding:
+def _access(root: Path) -> NoiseFinding:
     text = read(root / "proc/sys/kernel/perf_event_paranoid")
     if not text.lstrip("-").isdigit():
         return unknown("perf access")
     closed = int(text) > _OPEN_TO_ALL
-    state = State.WARN if closed else State.OK
-    return Finding("perf access", f"level {text}", state, "users are not allowed to profile", _FIX)
+    state = FindingState.WARN if closed else FindingState.OK
+    return NoiseFinding("perf access", f"level {text}", state, "users are not allowed to profile", _FIX)
 
 
-def _schedstat(root: Path) -> Finding:
+def _schedstat(root: Path) -> NoiseFinding:
     if read(root / "proc/self/schedstat"):
-        return Finding("schedstat", "yes", State.OK)
-    return Finding("schedstat", "none", State.WARN, "the time spent waiting for a core is unknown")
+        return NoiseFinding("schedstat", "yes", FindingState.OK)
+    return NoiseFinding("schedstat", "none", FindingState.WARN, "the time spent waiting for a core is unknown")
 
 
-def _power(root: Path, virtual: bool | None) -> Finding:
+def _power(root: Path, virtual: bool | None) -> NoiseFinding:
     supplies = sorted((root / "sys/class/power_supply").glob("*"))
     if any(read(supply / "status") == "Discharging" for supply in supplies):
-        return Finding("power", "on battery", State.WARN, "the clock rate is limited", "plug it in")
+        return NoiseFinding("power", "on battery", FindingState.WARN, "the clock rate is limited", "plug it in")
     if supplies:
-        return Finding("power", "mains", State.OK)
+        return NoiseFinding("power", "mains", FindingState.OK)
     # A machine without a battery lists no supply, but neither does a virtual machine on a laptop.
     seen = (root / "sys/class/power_supply").is_dir() and virtual is False
-    return Finding("power", "no battery", State.OK) if seen else unknown("power")
+    return NoiseFinding("power", "no battery", FindingState.OK) if seen else unknown("power")
 
 
 WANTED: Mapping[str, str] = {

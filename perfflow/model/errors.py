@@ -31,7 +31,7 @@ class Severity(StrEnum):
 
 
 @dataclass(frozen=True)
-class Place:
+class SourcePosition:
     """A position in a text file: 1-based ``line`` and ``column``, and the line's own ``text`` for the caret."""
 
     file: str
@@ -49,7 +49,7 @@ class Problem:
 
     message: str
     hint: str = ""
-    place: Place | None = None
+    place: SourcePosition | None = None
     severity: Severity = Severity.ERROR
     rule: str = ""
 
@@ -73,7 +73,7 @@ def _printable(text: str) -> str:
 _CARET_WINDOW = 100
 
 
-def _caret(place: Place) -> list[str]:
+def _caret(place: SourcePosition) -> list[str]:
     """Return the source line and a caret under the column; long lines are cut around the caret."""
     start = max(0, place.column - 1 - _CARET_WINDOW // 2)
     shown = "".join(c if c.isprintable() else " " for c in place.text[start : start + _CARET_WINDOW])

@@ -53,7 +53,7 @@ _COMMON = (
 """The most common metrics of targets, for the hint on an unknown metric without a similar name."""
 
 
-class Figure(NamedTuple):
+class MetricStatistic(NamedTuple):
     """A metric and statistic; ``given``: the key names the statistic, else it is the metric's default."""
 
     metric: Metric
@@ -61,7 +61,7 @@ class Figure(NamedTuple):
     given: bool
 
 
-def read_key(key: str, metrics: Mapping[str, Metric]) -> Figure:
+def read_key(key: str, metrics: Mapping[str, Metric]) -> MetricStatistic:
     """Read ``[metric] [statistic]``; the metric is time by default. Raises UnitError if one of them is unknown."""
     known = {**METRICS, **metrics}
     words = [word if word in known else similar.STATISTICS.get(word, word) for word in key.split()]
@@ -71,16 +71,16 @@ def read_key(key: str, metrics: Mapping[str, Metric]) -> Figure:
         raise UnitError(f"unknown metric {(words or [key])[0]!r}", _nearest(words, known))
     metric = known[words[0]]
     if len(words) == 1:
-        return Figure(metric, default_statistic(metric), given=False)
+        return MetricStatistic(metric, default_statistic(metric), given=False)
     statistic = " ".join(words[1:])
     if statistic not in STATISTICS:
         near = nearest(statistic, STATISTICS)
         hint = f"did you mean {near!r}?" if near else f"known: {', '.join(STATISTICS)}"
         raise UnitError(f"unknown statistic {statistic!r}", hint)
-    return Figure(metric, statistic, given=True)
+    return MetricStatistic(metric, statistic, given=True)
 
 
-def target_of(benchmark: str, figure: Figure, requirement: object) -> Target:
+def target_of(benchmark: str, figure: MetricStatistic, requirement: object) -> Target:
     """Read the requirement on a figure; a growth class implies the statistic ``growth``.
 
     Raises UnitError for a unit of the wrong dimension, and for a requirement that does not suit the statistic.

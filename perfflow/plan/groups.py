@@ -32,7 +32,7 @@ _GOES_ALONG = (Role.WORK, Role.CANDIDATE, Role.COMPARE)
 
 
 @dataclass(frozen=True)
-class Place:
+class NodeRequirement:
     """Requirements for a machine: its ``labels``, its GPUs, or its name. ``minutes``: None if not set.
 
     ``exclusive``: no other job runs on it at the same time.
@@ -52,10 +52,10 @@ class Place:
         return ", ".join([*self.labels, *([gpus] if self.gpus else []), *([f"node {self.node}"] if self.node else [])])
 
 
-ANYWHERE = Place()
+ANYWHERE = NodeRequirement()
 
 
-def place_of(item: Planned, plan: Plan) -> Place:
+def place_of(item: Planned, plan: Plan) -> NodeRequirement:
     """Return the place of a cell, from the step or the defaults of the workflow, else ANYWHERE.
 
     Raises ExpressionError: only ``params`` and ``matrix`` are known before the run.
@@ -64,9 +64,9 @@ def place_of(item: Planned, plan: Plan) -> Place:
     return _rendered(asked, {"params": plan.params, "matrix": item.cell}) if asked else ANYWHERE
 
 
-def _rendered(asked: RunsOn, context: Mapping[str, Any]) -> Place:
+def _rendered(asked: RunsOn, context: Mapping[str, Any]) -> NodeRequirement:
     texts = [asked.labels] if isinstance(asked.labels, str) else asked.labels
-    return Place(
+    return NodeRequirement(
         labels=tuple(text for text in (str(render(text, context)).strip() for text in texts) if text),
         gpus=_number(asked.gpus, context, "gpus") or 0,
         gpu_type=str(render(asked.gpu_type, context)).strip(),
@@ -170,7 +170,7 @@ class Group:
 
     id: str
     steps: tuple[str, ...]
-    place: Place
+    place: NodeRequirement
     seconds: float
     parts: Mapping[str, Benchmarks] = field(default_factory=dict)
 
@@ -193,7 +193,7 @@ class Lengths:
 
     least: float = LEAST
     most: float = MOST
-    machines: Callable[[Place], int] = lambda _place: 1
+    machines: Callable[[NodeRequirement], int] = lambda _place: 1
 
 
 class ConflictError(Exception):
@@ -211,7 +211,7 @@ def groups(
     along = [item for item in chosen if item.role in _ALONG or (in_trees and _follows(item))]
     rest = [item for item in chosen if item not in along]
     once = [] if _is_whole(rest) else [item for item in rest if _is_of_no_benchmark(item)]
-    shares: dict[Place, list[_Share]] = defaultdict(list)
+    shares: dict[NodeRequirement, list[_Share]] = defaultdict(list)
     for items in [rest] if _is_whole(rest) else _joined(plan, [item for item in rest if item not in once]):
         shares[place_of_all(plan, items)] += _shares(items, known, lengths.least)
     found = [(place, part) for place, own in shares.items() for part in _cut(own, lengths, lengths.machines(place))]
@@ -273,7 +273,7 @@ class _Share:
     benchmark: str = ""
 
 
-def _group(name: str, order: Mapping[str, int], shares: Sequence[_Share], place: Place) -> Group:
+def _group(name: str, order: Mapping[str, int], shares: Sequence[_Share], place: NodeRequirement) -> Group:
     wanted = {step for share in shares for step in share.steps}
     parts: dict[str, list[str]] = defaultdict(list)
     for share in shares:
@@ -345,7 +345,7 @@ def _about_the_same(plan: Plan, items: Sequence[Planned]) -> Iterator[tuple[str,
             yield from ((item.id, suite.id) for suite in suites)
 
 
-def place_of_all(plan: Plan, items: Sequence[Planned]) -> Place:
+def place_of_all(plan: Plan, items: Sequence[Planned]) -> NodeRequirement:
     """Return the place of steps that belong together. Raises ConflictError if they require different places."""
     asked = [(item.id, place_of(item, plan)) for item in items]
     asked = [(step, place) for step, place in asked if place != ANYWHERE]

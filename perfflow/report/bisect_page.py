@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from perfflow.model.metrics import in_words
 from perfflow.model.units import Dimension, format_quantity
-from perfflow.report.sections import Bullets, Code, Document, Prose, Section, named, quoted, quotes
+from perfflow.report.sections import Bullets, CodeBlock, Prose, ReportDocument, ReportSection, named, quoted, quotes
 from perfflow.report.table import NOTHING, Cell, Table, drawn, mark, name, table, value, with_aside, words
 from perfflow.report.text_table import (
     NO_EDGE,
@@ -24,9 +24,9 @@ from perfflow.report.text_table import (
     visible,
     wrapped,
 )
-from perfflow.store.result_file import Entry, Finding
+from perfflow.store.result_file import CalibrationEntry, CalibrationFinding
 from perfflow.trees.line_history import Described
-from perfflow.verdict.bisection import Bisected, Outcome, Tried, change_text
+from perfflow.verdict.bisection import Bisected, BisectionOutcome, JudgedRevision, change_text
 from perfflow.verdict.judge import percent
 
 SHORT = 12
@@ -34,7 +34,7 @@ _MOST_FILES = 12
 _MOST_LEFT = 20
 
 
-def tried_text(item: Tried) -> str:
+def tried_text(item: JudgedRevision) -> str:
     """Return one line about a revision: the decision, the change or the reason, the time it took, and its subject."""
     parts = [item.commit.revision[:SHORT], item.holds.value]
     if item.change is not None and item.pairs:
@@ -55,19 +55,19 @@ def text(found: Bisected, where: str, width: int = NO_EDGE) -> str:
     return "\n".join(visible(line) for line in lines) + "\n"
 
 
-def document(found: Bisected) -> Document:
+def document(found: Bisected) -> ReportDocument:
     """Return the page of a bisection."""
-    sections = [Section("", (Code(tuple(_headline(found))),))]
+    sections = [ReportSection("", (CodeBlock(tuple(_headline(found))),))]
     if found.tried:
         note = f"{found.builds} revisions were built and measured."
-        sections.append(Section("Revisions", (Prose(note), _tried(found))))
+        sections.append(ReportSection("Revisions", (Prose(note), _tried(found))))
     skipped = tuple(
         (named(item.commit.revision[:SHORT]), ": ", quoted(item.reason)) for item in found.tried if item.reason
     )
     notes = (*quotes(found.notes), *((Bullets(skipped),) if skipped else ()))
     if notes:
-        sections.append(Section("Notes", notes))
-    return Document(("Bisection: ", quoted(found.workflow)), tuple(sections))
+        sections.append(ReportSection("Notes", notes))
+    return ReportDocument(("Bisection: ", quoted(found.workflow)), tuple(sections))
 
 
 def _headline(found: Bisected) -> Iterator[str]:
@@ -92,7 +92,7 @@ def _headline(found: Bisected) -> Iterator[str]:
             yield f"  and {len(found.left) - _MOST_LEFT} more"
         yield f"  regression: {regression.benchmark} {in_words(regression.metric)} {change_text(regression.change)}"
         return
-    texts = {Outcome.NOT_MEASURED: "could not measure", Outcome.SAME: "nothing to bisect (same)"}
+    texts = {BisectionOutcome.NOT_MEASURED: "could not measure", BisectionOutcome.SAME: "nothing to bisect (same)"}
     yield f"{texts.get(found.outcome, found.outcome.value)}: {found.why}"
     yield f"  good: {_short(found.good)} {found.good.subject}"
     yield f"  bad:  {_short(found.bad)} {found.bad.subject}"
@@ -125,7 +125,7 @@ def _tried(found: Bisected) -> Table:
     return table(columns, map(_row, found.tried, bars))
 
 
-def _row(item: Tried, bar: Cell) -> tuple[Cell, ...]:
+def _row(item: JudgedRevision, bar: Cell) -> tuple[Cell, ...]:
     took = f"{item.seconds:.1f}s" if item.built else NOTHING
     change = change_text(item.change) if item.pairs else NOTHING
     pairs = str(item.pairs or NOTHING)
@@ -153,7 +153,7 @@ _PROSE = 100
 """Width of the legend in columns if the output has no width."""
 
 
-def render(findings: Sequence[Finding], *, width: int, unicode: bool) -> str:
+def render(findings: Sequence[CalibrationFinding], *, width: int, unicode: bool) -> str:
     """Return the table with its legend, no line wider than ``width``; '' without findings."""
 
     def plain(text: str) -> str:
@@ -177,15 +177,15 @@ def render(findings: Sequence[Finding], *, width: int, unicode: bool) -> str:
     return "\n".join(fitted(plain(line), width, "…" if unicode else "...") for line in lines) + "\n"
 
 
-def calibration_document(entries: Sequence[Entry]) -> Document:
+def calibration_document(entries: Sequence[CalibrationEntry]) -> ReportDocument:
     """Return the page of one machine's calibrations, with a section for each workflow."""
-    sections = [Section("", (Prose(_headline_calibration_page(entries)),))]
+    sections = [ReportSection("", (Prose(_headline_calibration_page(entries)),))]
     for workflow in dict.fromkeys(entry.workflow for entry in entries):
         own = [entry for entry in entries if entry.workflow == workflow]
         known = tuple((f"{key}: ", quoted(text)) for key, text in _about(own))
         exact = [(named(item.benchmark), _exact(item).strip()) for item in findings_of(own) if item.exact]
         sections.append(
-            Section(
+            ReportSection(
                 title_of(workflow),
                 (
                     *((_table(own),) if noisy_of(own) else ()),
@@ -198,8 +198,8 @@ def calibration_document(entries: Sequence[Entry]) -> Document:
                 ),
             )
         )
-    sections.append(Section("Columns", (Bullets(tuple(_MEANINGS)),)))
-    return Document("Calibration", tuple(sections))
+    sections.append(ReportSection("Columns", (Bullets(tuple(_MEANINGS)),)))
+    return ReportDocument("Calibration", tuple(sections))
 
 
 def title_of(workflow: str) -> str:
@@ -217,7 +217,7 @@ _MEANINGS = (
 )
 
 
-def _headline_calibration_page(entries: Sequence[Entry]) -> str:
+def _headline_calibration_page(entries: Sequence[CalibrationEntry]) -> str:
     judged = [item for item in findings_of(entries) if item.judged and item.smallest_change is not None]
     if not judged:
         return "The smallest change that this machine detects is not known yet for any metric that decides the verdict."
@@ -226,7 +226,7 @@ def _headline_calibration_page(entries: Sequence[Entry]) -> str:
     return f"In 9 of 10 comparisons, this machine detects a change of {percent(worst)} or more{of}."
 
 
-def _about(entries: Sequence[Entry]) -> Iterator[tuple[str, str]]:
+def _about(entries: Sequence[CalibrationEntry]) -> Iterator[tuple[str, str]]:
     yield "calibrated", ", ".join(dict.fromkeys(entry.calibrated for entry in entries))
     params = dict.fromkeys(" ".join(f"{key}={item}" for key, item in entry.params.items()) for entry in entries)
     if any(params):
@@ -238,23 +238,23 @@ def _about(entries: Sequence[Entry]) -> Iterator[tuple[str, str]]:
         yield "machine noise", machines
 
 
-def findings_of(entries: Sequence[Entry]) -> list[Finding]:
+def findings_of(entries: Sequence[CalibrationEntry]) -> list[CalibrationFinding]:
     """Return the findings of the entries."""
     return [entry.finding for entry in entries]
 
 
-def noisy_of(entries: Sequence[Entry]) -> list[Finding]:
+def noisy_of(entries: Sequence[CalibrationEntry]) -> list[CalibrationFinding]:
     """Return the findings that have noise, which are the rows of the table."""
     return [item for item in findings_of(entries) if not item.exact]
 
 
-def _table(entries: Sequence[Entry]) -> Table:
+def _table(entries: Sequence[CalibrationEntry]) -> Table:
     columns = [name("Benchmark"), *(replace(column, title=str(column.title).capitalize()) for column in _COLUMNS)]
     rows = [(item.benchmark, *_cells(item)) for item in noisy_of(entries)]
     return table(columns, rows)
 
 
-def _remarks(item: Finding) -> Iterator[str]:
+def _remarks(item: CalibrationFinding) -> Iterator[str]:
     if item.judged and item.why:
         yield f"judged by {in_words(item.metric)}: {item.why}"
     if item.alone is not None:
@@ -264,11 +264,11 @@ def _remarks(item: Finding) -> Iterator[str]:
         yield "no comparison finished in the given time"
 
 
-def _exact(item: Finding) -> str:
+def _exact(item: CalibrationFinding) -> str:
     return f"  {item.metric or 'all metrics'}: exact, needs no calibration"
 
 
-def _cells(item: Finding) -> Iterator[str]:
+def _cells(item: CalibrationFinding) -> Iterator[str]:
     yield "*" if item.judged else ""
     yield in_words(item.metric)
     yield NOTHING if item.noise is None else f"±{percent(math.expm1(item.noise))}"

@@ -62,7 +62,7 @@ class Regressed:
 
 
 @dataclass(frozen=True)
-class Summary:
+class GateSummary:
     """The rows of a gate: the number of each kind, and the regressions.
 
     ``accepted`` are rows that pass by a trade-off, with that trade-off; ``refuted`` are suspected rows that fresh pairs
@@ -81,14 +81,14 @@ def is_gate(result: Result) -> bool:
     return all(kind and kind not in (STORED, KEPT) for kind in kinds)
 
 
-def summary_of(result: Result, criteria: Criteria) -> Summary:
+def summary_of(result: Result, criteria: Criteria) -> GateSummary:
     """Count the rows that the verdict rests on, including expected benchmarks that were not measured."""
     rows = [row for row in without_inverse_rates(result.benchmarks) if row.gating]
     confirmed = {(item.get("benchmark"), item.get("metric")): item for item in result.confirmations}
     passing = {id(row): item for row in rows if (item := taken(row, criteria))}
     counted = [_kind(row, accepted=id(row) in passing) for row in rows] + ["not run" for _ in not_run(result)]
     refuted = [row for row in rows if row.decision in ("same", "unproven") and (row.name, row.metric) in confirmed]
-    return Summary(
+    return GateSummary(
         counts=tuple(
             (kind, counted.count(kind))
             for kind in (*_COUNTED, _BELOW, _ACCEPTED)
@@ -216,7 +216,7 @@ class Area:
 
 
 @dataclass(frozen=True)
-class Blame:
+class GateBlame:
     """All blamed functions of a gate, their sums by area, and the regressions for which profiles blame no function."""
 
     functions: Truncated[Blamed]
@@ -235,13 +235,13 @@ class Blame:
         return any(item.region for item in self.functions.shown)
 
 
-def blame_of(result: Result) -> Blame:
+def blame_of(result: Result) -> GateBlame:
     """Return the blamed functions in the order of the result, the largest increase first."""
     costs: dict[str, list[float | None]] = {}
     for each in result.attributions:
         costs.setdefault(each.unit, []).extend((each.baseline, each.candidate))
     units = {unit: shown_unit(values, unit) for unit, values in costs.items()}
-    return Blame(
+    return GateBlame(
         functions=truncated(result.attributions).each(lambda item: blamed(item, units[item.unit])),
         areas=truncated([*_areas(result.attributions)]),
         unexplained=truncated([*_unexplained(result)]),

@@ -16,7 +16,7 @@ _MOST_PAIRS = 5_000
 
 
 @dataclass(frozen=True)
-class Noise:
+class StoredNoise:
     """The noise of a step's noisiest benchmark according to the history.
 
     ``share``: standard deviation of one sample as a share of the value. ``pairs``: about how many pairs detect a change
@@ -44,7 +44,7 @@ class Noise:
 
 
 @dataclass(frozen=True)
-class Expected:
+class ExpectedTime:
     """The expected time of one step.
 
     ``seconds`` is the median of ``runs`` earlier runs. If ``runs`` is 0, it is a limit: ``each`` seconds for each of
@@ -56,7 +56,7 @@ class Expected:
     runs: int = 0
     benchmarks: int | None = None
     each: float = 0.0
-    noise: Noise | None = None
+    noise: StoredNoise | None = None
     other_budget: bool = False
 
     @property
@@ -64,11 +64,11 @@ class Expected:
         """Whether ``seconds`` is an upper limit and not an estimate."""
         return self.runs == 0
 
-    def of(self, benchmarks: int) -> Expected:
+    def of(self, benchmarks: int) -> ExpectedTime:
         """Return the expected time of a suite that has so many benchmarks."""
         if self.seconds is not None or not self.each:
             return self
-        return Expected(self.each * benchmarks, benchmarks=benchmarks, each=self.each, noise=self.noise)
+        return ExpectedTime(self.each * benchmarks, benchmarks=benchmarks, each=self.each, noise=self.noise)
 
     def text(self) -> str:
         """Return text such as ``at most 12 min: 36 benchmarks x 20 s``, followed by the noise if it is known."""
@@ -133,7 +133,7 @@ class Total:
         }
 
 
-def total_of(steps: Mapping[str, Expected | None], measuring: frozenset[str], budget: float | None = None) -> Total:
+def total_of(steps: Mapping[str, ExpectedTime | None], measuring: frozenset[str], budget: float | None = None) -> Total:
     """Return the sum of the expected times of ``steps``; the time of a step is None if nothing is known of it.
 
     ``budget``: seconds for all steps together, None for no limit; the ``measuring`` ones have what the others leave.
@@ -147,7 +147,7 @@ def total_of(steps: Mapping[str, Expected | None], measuring: frozenset[str], bu
         # The budget limits the time, however many benchmarks a suite has.
         left = max(0.0, budget - others)
         measured = left if open_ else min(measured, left)
-        known |= {name: Expected(0.0) for name in open_}
+        known |= {name: ExpectedTime(0.0) for name in open_}
         unknown = [name for name in unknown if name not in open_]
     return Total(
         seconds=measured + others,
@@ -158,7 +158,7 @@ def total_of(steps: Mapping[str, Expected | None], measuring: frozenset[str], bu
     )
 
 
-def gate_plan(kinds: Mapping[str, Mapping[str, Expected | None]], budget: float | None) -> Iterator[str]:
+def gate_plan(kinds: Mapping[str, Mapping[str, ExpectedTime | None]], budget: float | None) -> Iterator[str]:
     """Yield a few lines with the expected time of a gate: one for each kind of work, and the budget.
 
     ``kinds``: the steps of each kind, by the kind's name, with their expected times. ``budget``: seconds in all.
@@ -174,7 +174,7 @@ def gate_plan(kinds: Mapping[str, Mapping[str, Expected | None]], budget: float 
         yield f"  together about {span(known)}: what does not fit is left out and named"
 
 
-def _of_kind(steps: Mapping[str, Expected | None]) -> tuple[float, str]:
+def _of_kind(steps: Mapping[str, ExpectedTime | None]) -> tuple[float, str]:
     """Return the known seconds of some steps, and what is known about them as text."""
     known = [item for item in steps.values() if item and item.runs and item.seconds is not None]
     seconds = sum(item.seconds or 0.0 for item in known)

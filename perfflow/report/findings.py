@@ -11,10 +11,10 @@ from perfflow.model.metrics import in_words
 from perfflow.model.result import Attribution, Benchmark, Recommendation, Result
 from perfflow.report.blame import (
     Action,
-    Blame,
+    GateBlame,
+    GateSummary,
     Impact,
     Routed,
-    Summary,
     actions_of,
     blame_of,
     commit_text,
@@ -47,14 +47,14 @@ class Culprit:
 
 
 @dataclass(frozen=True)
-class Findings:
+class FindingSections:
     """The sections after the requirements; ``summary`` and ``blame`` are None unless two revisions were compared.
 
     ``culprits`` are for a short page; ``explained`` are the reasons of the verdict that they replace there.
     """
 
-    summary: Summary | None
-    blame: Blame | None
+    summary: GateSummary | None
+    blame: GateBlame | None
     impact: tuple[Impact, ...]
     recommendations: tuple[Recommendation, ...]
     actions: tuple[Action, ...]
@@ -70,13 +70,13 @@ class Findings:
     """Number of rows left out of each long table, by the table's name."""
 
 
-def findings_of(result: Result, criteria: Criteria) -> Findings:
+def findings_of(result: Result, criteria: Criteria) -> FindingSections:
     """Return the findings of a result."""
     advice = truncated(result.recommendations)
     routes = _routes(result)
     if not is_gate(result):
         others = {"recommendations": advice.others}
-        return Findings(None, None, (), advice.shown, (), (), routes, (), (), (), None, others)
+        return FindingSections(None, None, (), advice.shown, (), (), routes, (), (), (), None, others)
 
     summary, blame = summary_of(result, criteria), blame_of(result)
     impact, actions, gates = impact_of(result, criteria), actions_of(result, criteria), gates_of(result, criteria)
@@ -104,7 +104,7 @@ def findings_of(result: Result, criteria: Criteria) -> Findings:
         "culprits": culprits,
     }
     tables |= {"recommendations": advice, "actions": actions, "gates": gates}
-    return Findings(
+    return FindingSections(
         summary=summary,
         blame=blame,
         impact=impact.shown,

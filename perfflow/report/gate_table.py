@@ -10,7 +10,7 @@ from perfflow.model.result import WARNED, Benchmark, Result, TargetResult, is_un
 from perfflow.model.targets import specificity
 from perfflow.report.blame import not_run
 from perfflow.report.bounds import is_about
-from perfflow.report.requirements import Requirement, requirement_of
+from perfflow.report.requirements import RequirementLine, requirement_of
 from perfflow.report.table import NOTHING
 from perfflow.report.text_table import Truncated, truncated
 from perfflow.tools.adapter import OPTIONAL_ROLES
@@ -211,7 +211,7 @@ def _met(
     return "; ".join([*([met] if len(targets) > 1 else []), *map(_target_text, shown)]) + more
 
 
-def _target_text(row: Requirement) -> str:
+def _target_text(row: RequirementLine) -> str:
     figure = f"{row.measured} {row.interval}".rstrip()
     known = row.measured != NOTHING
     unproven = f"{figure} is unproven" if known else f"unproven, {row.detail}"

@@ -14,7 +14,7 @@ from perfflow.model.metrics import METRICS, in_words, is_exact
 from perfflow.model.units import Dimension, column_unit, common_unit, format_change, format_interval, format_quantity
 from perfflow.report.table import NOTHING, Column, Table, TextKind, Tone, mark, name, table, value, words
 from perfflow.report.text_table import sparkline
-from perfflow.store.history.database import Measured, Series
+from perfflow.store.history.database import StoredSeries, StoredValue
 from perfflow.verdict.decide import IDENTICAL_FLOOR
 
 SPARKS = 24
@@ -69,9 +69,9 @@ class Shift:
 class IndexRow:
     """One benchmark: its values, the newest one, and the last change. ``apart`` distinguishes series of equal name."""
 
-    series: Series
+    series: StoredSeries
     values: Sequence[float]
-    last: Measured
+    last: StoredValue
     shift: Shift | None
     is_flaky: bool
     apart: str = ""
@@ -83,7 +83,7 @@ class IndexRow:
 class ChangeRow:
     """One change: both levels in base units, the share with its 99% interval, and how to find its commit."""
 
-    series: Series
+    series: StoredSeries
     before: float
     after: float
     change: tuple[float, float, float]
@@ -100,7 +100,7 @@ class SuspicionRow:
     ``what`` is its outcome, or the way to settle it.
     """
 
-    series: Series
+    series: StoredSeries
     state: str
     before: float
     change: float
@@ -177,8 +177,8 @@ class Followed:
     first point, the point after the last, and the level in base units.
     """
 
-    series: Series
-    points: Sequence[Measured]
+    series: StoredSeries
+    points: Sequence[StoredValue]
     at: Sequence[int]
     shifts: Sequence[ChangeRow]
     levels: Sequence[tuple[int, int, float]]
@@ -218,18 +218,18 @@ def _site_cells(row: Followed, units: Mapping[Dimension, str]) -> list[str]:
     ]
 
 
-def dimension_of(series: Series) -> Dimension:
+def dimension_of(series: StoredSeries) -> Dimension:
     """Return the dimension of the values of a series."""
     known = METRICS.get(series.metric)
     return known.dimension if known else _BY_UNIT.get(series.unit, Dimension.COUNT)
 
 
-def quantity(value_: float, series: Series, unit: str = "") -> str:
+def quantity(value_: float, series: StoredSeries, unit: str = "") -> str:
     """Return a value of a series as text in ``unit``, or in a suitable one."""
     return format_quantity(value_, dimension_of(series), unit=unit)
 
 
-def _units(values: Iterable[tuple[Series, float]]) -> Mapping[Dimension, str]:
+def _units(values: Iterable[tuple[StoredSeries, float]]) -> Mapping[Dimension, str]:
     """Return the unit of each dimension in a column that shows values of several series."""
     by_dimension: dict[Dimension, list[float]] = {}
     for series, number in values:
@@ -276,7 +276,7 @@ def _index_cells(row: IndexRow, units: Mapping[Dimension, str]) -> list[str]:
     ]
 
 
-def runs(series: Series, points: Sequence[Measured], marks: Sequence[str]) -> Table:
+def runs(series: StoredSeries, points: Sequence[StoredValue], marks: Sequence[str]) -> Table:
     """Return a row for each run of a series, the newest first; ``marks`` are remarks on the points, '' for none."""
     columns = [
         mark("Measured"),
@@ -294,7 +294,7 @@ def runs(series: Series, points: Sequence[Measured], marks: Sequence[str]) -> Ta
     return table(columns, [_run_cells(series, point, remark, unit) for point, remark in reversed(pairs)])
 
 
-def _run_cells(series: Series, point: Measured, remark: str, unit: str) -> list[str]:
+def _run_cells(series: StoredSeries, point: StoredValue, remark: str, unit: str) -> list[str]:
     known = point.low is not None and point.high is not None
     ends = [quantity(end or 0.0, series, unit) for end in (point.low, point.high)] if known else ["", ""]
     remarks = [

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from perfflow.model.result import Result
 from perfflow.report.page import page_of
-from perfflow.report.sections import Block, Bullets, Code, Document, Fold, Prose, report_of
+from perfflow.report.sections import Block, Bullets, CodeBlock, Fold, Prose, ReportDocument, report_of
 from perfflow.report.table import Bar, Cell, Column, Density, Span, Table, Text, TextKind
 from perfflow.report.text_table import BLANK, LETTERS, drawn, shortened, visible
 
@@ -23,7 +23,7 @@ def render(result: Result) -> str:
     return document_text(report_of(page_of(result)))
 
 
-def document_text(document: Document) -> str:
+def document_text(document: ReportDocument) -> str:
     """Return a document as Markdown."""
     parts = [f"## {_prose(document.title)}"]
     for section in document.sections:
@@ -38,7 +38,7 @@ def _block(block: Block) -> str:
             return _prose(block.content)
         case Bullets():
             return "\n".join(f"- {'[ ] ' if block.tasks else ''}{_prose(item)}" for item in block.items)
-        case Code():
+        case CodeBlock():
             show = verbatim if block.language == "diff" else visible
             mark = fence(block.lines)
             return "\n".join([f"{mark}{block.language}", *map(show, block.lines), mark])

@@ -33,14 +33,14 @@ from perfflow.model.result import (
 )
 from perfflow.model.units import format_change, format_together
 from perfflow.model.version import tree_of
-from perfflow.report.findings import Findings, findings_of
+from perfflow.report.findings import FindingSections, findings_of
 from perfflow.report.footer import commands_of, environment_of, median_note, notes, sides_of
 from perfflow.report.growth_table import GrowthLine, growth_lines
 from perfflow.report.kernels import Kernels, Roofline, kernels_of, roofline_of
-from perfflow.report.requirements import STATUS_SYMBOLS, Requirement, requirement_of
+from perfflow.report.requirements import STATUS_SYMBOLS, RequirementLine, requirement_of
 from perfflow.report.rows import (
-    Comparison,
-    Figure,
+    ComparisonLine,
+    FigureLine,
     comparison_of,
     figures_of,
     grown_memory,
@@ -117,7 +117,7 @@ _SYMBOLS = {"accepted": "✅", "rejected": "❌", "skipped": "❔"}
 
 
 @dataclass(frozen=True)
-class Planned:
+class PlannedLine:
     """One line of the plan: a candidate with all its alternatives or attempts, or a technique that is ruled out."""
 
     priority: str
@@ -138,7 +138,7 @@ class Diff:
 
 
 @dataclass(frozen=True)
-class Try:
+class TryLine:
     """One try and its outcome; ``where`` is the benchmark and metric that judged it."""
 
     name: str
@@ -175,9 +175,9 @@ class Ledger:
     holds the user's uncommitted changes and is not taken over. ``no_branch`` is the reason why kept code has no branch.
     """
 
-    plan: tuple[Planned, ...]
+    plan: tuple[PlannedLine, ...]
     accept: str
-    tries: tuple[Try, ...]
+    tries: tuple[TryLine, ...]
     others: int
     """Number of tries left out of a long table."""
     before: tuple[tuple[str, str, str], ...]
@@ -191,12 +191,12 @@ class Ledger:
     no_branch: str
 
     @property
-    def kept(self) -> tuple[Try, ...]:
+    def kept(self) -> tuple[TryLine, ...]:
         """The tries that were kept."""
         return tuple(item for item in self.tries if item.kept)
 
     @property
-    def reverted(self) -> tuple[Try, ...]:
+    def reverted(self) -> tuple[TryLine, ...]:
         """The tries that were reverted or not tried."""
         return tuple(item for item in self.tries if not item.kept)
 
@@ -267,7 +267,7 @@ def _why_no_branch(result: Result) -> str:
     return f"{', '.join(failed)} failed on the kept changes" if failed else "it could not be created"
 
 
-def _plan(result: Result) -> Iterator[Planned]:
+def _plan(result: Result) -> Iterator[PlannedLine]:
     """Yield the plan in the order of the hierarchy: candidates in file order, and the techniques that are ruled out."""
     tried: dict[str, list[Optimization]] = {}
     owners = [step.id for step in result.steps if step.role == CANDIDATE]
@@ -277,15 +277,15 @@ def _plan(result: Result) -> Iterator[Planned]:
     for step in result.steps:
         if step.role == CANDIDATE:
             steps.setdefault(_group(step.id, owners), step)
-    rows: list[tuple[int, Planned]] = []
+    rows: list[tuple[int, PlannedLine]] = []
     for name, step in steps.items():
         found = tried.get(name, [])
         first = found[0] if found else None
         technique, why = (first.technique, first.why) if first else (step.technique, step.why)
         expected = _expected(first.bound) if first else f"not tried: {step.reason or 'the run ended first'}"
-        rows.append((rank(technique), Planned("", name, technique, why, _remark(found, owners), expected)))
+        rows.append((rank(technique), PlannedLine("", name, technique, why, _remark(found, owners), expected)))
     for technique, why in result.run.ruled_out.items():
-        rows.append((rank(technique), Planned(NOTHING, "", technique, "", "", f"ruled out: {why}")))
+        rows.append((rank(technique), PlannedLine(NOTHING, "", technique, "", "", f"ruled out: {why}")))
     number = 0
     for _, row in sorted(rows, key=lambda item: item[0]):
         number += not row.priority
@@ -314,8 +314,8 @@ def _expected(bound: float | None) -> str:
     return f"at most {1 / (1 - bound):.2f}x: its hotspot takes {share}"
 
 
-def _try(item: Optimization, criteria: Criteria, diff: Diff, *, with_commit: bool) -> Try:
-    return Try(
+def _try(item: Optimization, criteria: Criteria, diff: Diff, *, with_commit: bool) -> TryLine:
+    return TryLine(
         name=item.id,
         technique=item.technique,
         why=item.why,
@@ -382,7 +382,7 @@ MOST_NAMED = 6
 
 
 @dataclass(frozen=True)
-class Machine:
+class MachineLine:
     """A machine, its description, its job numbers, and the benchmarks that it measured."""
 
     name: str
@@ -391,13 +391,13 @@ class Machine:
     benchmarks: str
 
 
-def machines_of(result: Result) -> Iterator[Machine]:
+def machines_of(result: Result) -> Iterator[MachineLine]:
     """Yield the machines of a run that was distributed over a cluster."""
     for node in result.nodes:
         names = list(dict.fromkeys(row.name for row in result.benchmarks if row.node == node.name))
         more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
         jobs = ", ".join(job.id + (" (a second attempt)" if job.lost else "") for job in node.jobs)
-        yield Machine(node.name, _about(node), jobs, ", ".join(names[:MOST_NAMED]) + more or "none")
+        yield MachineLine(node.name, _about(node), jobs, ", ".join(names[:MOST_NAMED]) + more or "none")
 
 
 def _about(node: NodeResult) -> str:
@@ -492,9 +492,9 @@ class Page:
     sides: tuple[tuple[str, str], ...]
     cautions: tuple[str, ...]
     compared: bool
-    comparisons: tuple[Comparison, ...]
-    figures: tuple[Figure, ...]
-    further: tuple[Figure, ...]
+    comparisons: tuple[ComparisonLine, ...]
+    figures: tuple[FigureLine, ...]
+    further: tuple[FigureLine, ...]
     growth: tuple[GrowthLine, ...]
     joined: tuple[Joined, ...]
     profiles: tuple[ProfileTable, ...]
@@ -504,12 +504,12 @@ class Page:
     counters: Truncated[Counted] | None
     """Counters beside the profiles: SIMD, cache misses, occupancy, before → after."""
     ledger: Ledger | None
-    before: tuple[Figure, ...]
+    before: tuple[FigureLine, ...]
     """All figures of the baseline whose metric has a direction."""
-    after: tuple[Figure, ...]
+    after: tuple[FigureLine, ...]
     """The same figures for rows that were also measured with the kept changes."""
-    requirements: tuple[Requirement, ...]
-    findings: Findings
+    requirements: tuple[RequirementLine, ...]
+    findings: FindingSections
     checks: tuple[tuple[str, str, str, str], ...]
     troubles: tuple[tuple[str, str, str], ...]
     failed: tuple[FailedStep, ...]
@@ -518,7 +518,7 @@ class Page:
     """The note that explains why changes and the values beside them differ, or ''."""
     reproduce: tuple[str, ...]
     environment: tuple[tuple[str, str], ...]
-    machines: tuple[Machine, ...]
+    machines: tuple[MachineLine, ...]
     """The machines of a cluster that measured parts of the run; empty for a run on one machine."""
     counts: Mapping[str, int]
     others: Mapping[str, int]
@@ -634,7 +634,7 @@ def _growth(result: Result) -> tuple[GrowthLine, ...]:
     return tuple(growth_lines(result))
 
 
-def _machines(result: Result) -> tuple[Machine, ...]:
+def _machines(result: Result) -> tuple[MachineLine, ...]:
     if not result.nodes:
         return ()
 
@@ -707,7 +707,7 @@ def _before_and_after(
 
 def _requirements(
     targets: Sequence[TargetResult], criteria: Criteria, rows: Sequence[Benchmark]
-) -> Iterator[Requirement]:
+) -> Iterator[RequirementLine]:
     by_key = {(row.name, row.metric): row for row in rows}
     for target in targets:
         found = requirement_of(target, criteria, by_key.get((target.benchmark, target.metric)))

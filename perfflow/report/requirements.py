@@ -27,7 +27,7 @@ STATUS_SYMBOLS = {
 
 
 @dataclass(frozen=True)
-class Requirement:
+class RequirementLine:
     """One target as texts: the measured value, its interval and the requirement."""
 
     symbol: str
@@ -42,13 +42,13 @@ class Requirement:
     tone: Tone
 
 
-def requirement_of(target: TargetResult, criteria: Criteria, row: Benchmark | None) -> Requirement:
+def requirement_of(target: TargetResult, criteria: Criteria, row: Benchmark | None) -> RequirementLine:
     """Return the line of one target; ``row`` is the measured row of its benchmark and metric."""
     side = (row.candidate or row.baseline) if row else None
     bound = target.statistic not in COMPARED_STATISTICS and side is not None and is_bound(side)
     texts = _target_texts(target, criteria, row)
     one_value = texts[0] == texts[1] == texts[2] or target.low == target.high or target.measured is None or bound
-    return Requirement(
+    return RequirementLine(
         symbol=STATUS_SYMBOLS[target.status],
         status=target.status,
         name=target_name(target),
@@ -62,7 +62,7 @@ def requirement_of(target: TargetResult, criteria: Criteria, row: Benchmark | No
     )
 
 
-def without_repeated_reasons(rows: Iterable[Requirement]) -> Iterator[Requirement]:
+def without_repeated_reasons(rows: Iterable[RequirementLine]) -> Iterator[RequirementLine]:
     """Yield the rows; a long reason that several rows share, such as a missing GPU, stays only in the first."""
     seen = set()
     for row in rows:

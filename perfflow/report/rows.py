@@ -34,7 +34,7 @@ WIDE = 0.1
 
 
 @dataclass(frozen=True)
-class Comparison:
+class ComparisonLine:
     """One line of the benchmarks table: both sides, the change and the decision."""
 
     operation: str
@@ -66,7 +66,7 @@ class Comparison:
 
 
 @dataclass(frozen=True)
-class Figure:
+class FigureLine:
     """One line of a metric table: the value of each measured side, the change, and the number of samples."""
 
     benchmark: str
@@ -142,13 +142,13 @@ def value_of(sample: Sample | None, dimension: Dimension, unit: str = "") -> str
     return ("≤ " if is_bound(sample) else "") + shown_quantity(sample.value, dimension, unit=unit)
 
 
-def comparison_of(row: Benchmark, criteria: Criteria, marks: Sequence[str] = ()) -> Comparison:
+def comparison_of(row: Benchmark, criteria: Criteria, marks: Sequence[str] = ()) -> ComparisonLine:
     """Return the line of one compared row; ``marks`` are added to the decision if both sides were measured."""
     dimension = _dimension(row, criteria)
     unit = unit_of_row(row, criteria)
     word, own, remark = _decision(row, criteria)
     shown = [*own, *(marks if row.baseline and row.candidate else ())]
-    return Comparison(
+    return ComparisonLine(
         operation=row.name,
         metric=in_words(row.metric),
         baseline=value_with_interval(row.baseline, dimension, unit),
@@ -247,7 +247,7 @@ def _decision(row: Benchmark, criteria: Criteria) -> tuple[str, list[str], str]:
     return decision, marks, remark
 
 
-def figures_of(row: Benchmark, criteria: Criteria) -> Iterator[Figure]:
+def figures_of(row: Benchmark, criteria: Criteria) -> Iterator[FigureLine]:
     """Yield the row's own statistic, and the 99th percentile if each process took many values."""
     dimension = _dimension(row, criteria)
     metric = in_words(row.metric)
@@ -262,14 +262,14 @@ def figures_of(row: Benchmark, criteria: Criteria) -> Iterator[Figure]:
     samples = "/".join(dict.fromkeys(str(side.n) for side in sides if side))
     unit = unit_of_row(row, criteria)
     texts = [value_with_interval(side, dimension, unit) for side in sides]
-    yield Figure(row.name, name, texts[0], texts[1], change, samples, first)
+    yield FigureLine(row.name, name, texts[0], texts[1], change, samples, first)
     tails = [inner_p99(side) for side in sides]
     if any(tail is not None for tail in tails):
         unit = unit_beside_targets(row, common_unit(tails, dimension), criteria)
         texts = [NOTHING if tail is None else shown_quantity(tail, dimension, unit=unit) for tail in tails]
         # The mean of a batch hides the outliers in it.
         of_what = " of averages" if any(map(is_of_batches, sides)) else ""
-        yield Figure(row.name, f"{metric} p99{of_what}", texts[0], texts[1], NOTHING, samples, first)
+        yield FigureLine(row.name, f"{metric} p99{of_what}", texts[0], texts[1], NOTHING, samples, first)
 
 
 def is_of_batches(sample: Sample | None) -> bool:

@@ -30,7 +30,7 @@ _ROOT = re.compile(r"'\d+$")
 
 
 @dataclass(frozen=True, order=True)
-class Column:
+class ProfileColumn:
     """One profile: the step that took it, the profiler, and the unit of its shares."""
 
     step: str
@@ -39,7 +39,7 @@ class Column:
 
 
 @dataclass(frozen=True)
-class Function:
+class FunctionHotspots:
     """One function with its hotspots; several hotspots of one profile are its lines. ``line`` is 0 if unknown."""
 
     name: str
@@ -47,12 +47,12 @@ class Function:
     line: int
     spots: tuple[HotspotResult, ...]
 
-    def share(self, column: Column, tree: str) -> float | None:
+    def share(self, column: ProfileColumn, tree: str) -> float | None:
         """Return the own share in a profile of one side, summed over lines; None if the profile does not list it."""
         found = [spot.share for spot in self.spots if (column_of(spot), spot.tree) == (column, tree)]
         return min(1.0, sum(found)) if found else None
 
-    def inclusive(self, column: Column, tree: str) -> float | None:
+    def inclusive(self, column: ProfileColumn, tree: str) -> float | None:
         """Return the share including callees, or None if the profiler does not report it."""
         own = [spot for spot in self.spots if (column_of(spot), spot.tree) == (column, tree)]
         return max((spot.inclusive_share for spot in own if spot.inclusive_share is not None), default=None)
@@ -61,12 +61,12 @@ class Function:
 _Key = tuple[str, str, int]
 
 
-def column_of(spot: HotspotResult) -> Column:
+def column_of(spot: HotspotResult) -> ProfileColumn:
     """Return the profile of a hotspot."""
-    return Column(spot.step, spot.source, spot.unit)
+    return ProfileColumn(spot.step, spot.source, spot.unit)
 
 
-def functions(spots: Sequence[HotspotResult]) -> list[Function]:
+def functions(spots: Sequence[HotspotResult]) -> list[FunctionHotspots]:
     """Join the hotspots of one benchmark by function, in order of appearance.
 
     A hotspot without a file, as in a profile without debug information, joins the only function of its name.
@@ -81,7 +81,7 @@ def functions(spots: Sequence[HotspotResult]) -> list[Function]:
     for key, spot in keyed:
         same = by_name[key[1]] if not key[0] else set()
         found[next(iter(same)) if len(same) == 1 else key].append(spot)
-    return [Function(key[1], key[0], _line(key, items), tuple(items)) for key, items in found.items()]
+    return [FunctionHotspots(key[1], key[0], _line(key, items), tuple(items)) for key, items in found.items()]
 
 
 def _key(spot: HotspotResult, begins: dict[tuple[str, str], list[int]]) -> _Key:
@@ -119,9 +119,9 @@ def _line(key: _Key, spots: Sequence[HotspotResult]) -> int:
     return key[2] or (max(known, key=lambda spot: spot.share).line if known and key[0] else 0)
 
 
-def profiles(spots: Iterable[HotspotResult]) -> Iterator[tuple[Column, tuple[str, ...]]]:
+def profiles(spots: Iterable[HotspotResult]) -> Iterator[tuple[ProfileColumn, tuple[str, ...]]]:
     """Yield each profile with its sides, the baseline first. Profiles of time come first, those of bytes last."""
-    sides: dict[Column, set[str]] = defaultdict(set)
+    sides: dict[ProfileColumn, set[str]] = defaultdict(set)
     for spot in spots:
         sides[column_of(spot)].add(spot.tree)
     for column in sorted(sides, key=lambda item: _UNITS.index(item.unit) if item.unit in _UNITS else len(_UNITS)):
@@ -150,7 +150,7 @@ _JUDGED = (*_LISTS_ALL, ProfilingMethod.CALLS, ProfilingMethod.LINES)
 class _Figure:
     """One profiler's share, and the largest share that its method allows. ``below``: the share is a bound."""
 
-    column: Column
+    column: ProfileColumn
     method: ProfilingMethod
     share: float
     most: float
@@ -163,7 +163,7 @@ class _Figure:
 
 
 def contradictions(
-    functions: Sequence[Function], sides: Mapping[Column, Collection[str]], thin: Collection[str] = ()
+    functions: Sequence[FunctionHotspots], sides: Mapping[ProfileColumn, Collection[str]], thin: Collection[str] = ()
 ) -> Iterator[str]:
     """Yield a text for each function of the tree for which two profilers of one side report very different shares.
 
@@ -184,7 +184,7 @@ def contradictions(
                 yield f"{function.name} ({function.file}){which}: {text}"
 
 
-def _figure(function: Function, column: Column, tree: str) -> _Figure | None:
+def _figure(function: FunctionHotspots, column: ProfileColumn, tree: str) -> _Figure | None:
     """Return the share of a function in a profile, or None if it cannot be compared."""
     method = registry.profiling_method(column.source)
     if method not in _JUDGED or column.unit not in ("time", "instructions"):
@@ -267,7 +267,10 @@ def joined_of(result: Result) -> Iterator[Joined]:
 
 
 def _table(
-    benchmark: str, found: Sequence[Function], sides: Mapping[Column, tuple[str, ...]], differences: tuple[str, ...]
+    benchmark: str,
+    found: Sequence[FunctionHotspots],
+    sides: Mapping[ProfileColumn, tuple[str, ...]],
+    differences: tuple[str, ...],
 ) -> Joined:
     ranked = sorted(found, key=lambda item: (-_largest(item), item.name, item.file))
     sources = Counter((column.source, column.unit) for column in sides)
@@ -281,24 +284,24 @@ def _table(
     )
 
 
-def _largest(function: Function) -> float:
+def _largest(function: FunctionHotspots) -> float:
     """Return the function's largest share in any profile, summed over its lines."""
     profiles_of = {(spot.step, spot.source, spot.unit, spot.tree) for spot in function.spots}
-    return max(function.share(Column(*key[:3]), key[3]) or 0.0 for key in profiles_of)
+    return max(function.share(ProfileColumn(*key[:3]), key[3]) or 0.0 for key in profiles_of)
 
 
-def _title(column: Column, *, alone: bool) -> str:
+def _title(column: ProfileColumn, *, alone: bool) -> str:
     """Return a title such as ``py-spy: time``, with the step if several steps ran the same profiler."""
     source = column.source if alone else f"{column.source} ({column.step})"
     return f"{source}: {column.unit}"
 
 
-def _row(function: Function, sides: Mapping[Column, tuple[str, ...]]) -> JoinedRow:
+def _row(function: FunctionHotspots, sides: Mapping[ProfileColumn, tuple[str, ...]]) -> JoinedRow:
     place = f"{function.file}:{function.line}" if function.file and function.line else function.file
     return JoinedRow(function.name, place, tuple(_cell(function, column, taken) for column, taken in sides.items()))
 
 
-def _cell(function: Function, column: Column, taken: Sequence[str]) -> str:
+def _cell(function: FunctionHotspots, column: ProfileColumn, taken: Sequence[str]) -> str:
     shares = [function.share(column, tree) for tree in taken]
     if all(share is None for share in shares):
         return NOTHING

@@ -19,7 +19,7 @@ from typing import Any
 
 from perfflow.report import tables
 from perfflow.report.findings import Culprit
-from perfflow.report.page import Ledger, Page, Try
+from perfflow.report.page import Ledger, Page, TryLine
 from perfflow.report.table import Span, Table, Text, TextKind
 from perfflow.report.tables import described
 from perfflow.report.text_table import fitted, shortened, visible, wrapped
@@ -41,7 +41,7 @@ class Bullets:
 
 
 @dataclass(frozen=True)
-class Code:
+class CodeBlock:
     """Verbatim lines, with the language for syntax highlighting."""
 
     lines: tuple[str, ...]
@@ -57,7 +57,7 @@ class Fold:
 
 
 @dataclass(frozen=True)
-class Section:
+class ReportSection:
     """A heading and its blocks. A section without a title has no heading."""
 
     title: str
@@ -65,14 +65,14 @@ class Section:
 
 
 @dataclass(frozen=True)
-class Document:
+class ReportDocument:
     """A whole report."""
 
     title: Text
-    sections: tuple[Section, ...]
+    sections: tuple[ReportSection, ...]
 
 
-Block = Prose | Bullets | Code | Fold | Table
+Block = Prose | Bullets | CodeBlock | Fold | Table
 
 
 def named(text: str) -> Span:
@@ -103,7 +103,7 @@ def more(count: int) -> tuple[Block, ...]:
 
 def code(lines: Sequence[str], language: str = "text") -> tuple[Block, ...]:
     """Return verbatim lines; () for no lines."""
-    return (Code(tuple(lines), language),) if lines else ()
+    return (CodeBlock(tuple(lines), language),) if lines else ()
 
 
 RESULT = named("result.json")
@@ -115,17 +115,17 @@ MOST_WORST = 3
 """Most benchmarks that one of these lines names."""
 
 
-def opening(page: Page) -> Section:
+def opening(page: Page) -> ReportSection:
     """Return the verdict, the headline, and the evidence lines for programs."""
     verdict = (strong(f"{page.symbol} {page.verdict}"), " ") if page.verdict else ()
     blocks: list[Block] = [Prose((*verdict, quoted(page.headline)))]
     if page.judged_by:
         blocks.append(Prose(("Judged again by: ", named(page.judged_by))))
     blocks += code([*filter(None, [page.gate]), *page.opening])
-    return Section("", (*blocks, *(more(page.others.get("evidence", 0)) if page.opening else ())))
+    return ReportSection("", (*blocks, *(more(page.others.get("evidence", 0)) if page.opening else ())))
 
 
-def red_gate(page: Page) -> Iterator[Section]:
+def red_gate(page: Page) -> Iterator[ReportSection]:
     """Yield what a reader of a gate that fails by its rows needs first, in ten lines."""
     red = page.findings.red
     if red is None:
@@ -147,17 +147,17 @@ def red_gate(page: Page) -> Iterator[Section]:
     if red.accept:
         left_out = (f"  # and for {red.beyond} more rows",) if red.beyond else ()
         blocks += code((*red.accept, *left_out), "yaml")
-    yield Section("", tuple(blocks))
+    yield ReportSection("", tuple(blocks))
 
 
-def by_cell(page: Page) -> Iterator[Section]:
+def by_cell(page: Page) -> Iterator[ReportSection]:
     """Yield what changed with which value of the key of ``compare``, such as a compiler."""
     rows = page.findings.by_cell
     for key in dict.fromkeys(row.key for row in rows):
         items = tuple((named(row.benchmark), ": ", quoted(row.text)) for row in rows if row.key == key)
-        yield Section("", (Prose(("By ", named(key), ":")), Bullets(items)))
+        yield ReportSection("", (Prose(("By ", named(key), ":")), Bullets(items)))
     if left := _others(page, "by_cell"):
-        yield Section("", more(left))
+        yield ReportSection("", more(left))
 
 
 def _cause(item: Culprit) -> Text:
@@ -174,27 +174,27 @@ def _short(name: str) -> Span:
     return named(shortened(name, LONGEST_TITLE))
 
 
-def reasons(page: Page) -> Iterator[Section]:
+def reasons(page: Page) -> Iterator[ReportSection]:
     """Yield the reasons of the verdict, and the warnings."""
     for title, texts, name in (("Why", page.reasons, "reasons"), ("Warnings", page.warned, "warned")):
         if texts:
-            yield Section(title, (*quotes(texts), *more(page.others.get(name, 0))))
+            yield ReportSection(title, (*quotes(texts), *more(page.others.get(name, 0))))
 
 
-def compared(page: Page) -> Iterator[Section]:
+def compared(page: Page) -> Iterator[ReportSection]:
     """Yield the description of two stored results."""
     if page.sides:
-        yield Section("Compared", (tables.sides(page),))
+        yield ReportSection("Compared", (tables.sides(page),))
 
 
-def benchmarks(page: Page) -> Iterator[Section]:
+def benchmarks(page: Page) -> Iterator[ReportSection]:
     """Yield the comparisons, the figures of one side, and further figures, folded."""
     if page.comparisons:
-        yield Section(
+        yield ReportSection(
             "Benchmarks", (tables.comparisons(page, page.comparisons, left_out=_others(page, "comparisons")),)
         )
     if page.figures:
-        yield Section(page.sides_titles[0], (tables.figures(page.figures, _others(page, "figures")),))
+        yield ReportSection(page.sides_titles[0], (tables.figures(page.figures, _others(page, "figures")),))
     if page.further:
         left_out = _others(page, "further")
         table = (
@@ -202,29 +202,29 @@ def benchmarks(page: Page) -> Iterator[Section]:
             if page.compared
             else tables.figures(page.further, left_out)
         )
-        yield Section("", (Fold("Further figures", (table,)),))
+        yield ReportSection("", (Fold("Further figures", (table,)),))
 
 
-def baseline(page: Page) -> Iterator[Section]:
+def baseline(page: Page) -> Iterator[ReportSection]:
     """Yield all figures of the baseline whose metric has a direction."""
     if page.before:
-        yield Section("Baseline", (tables.figures(page.before, _others(page, "before")),))
+        yield ReportSection("Baseline", (tables.figures(page.before, _others(page, "before")),))
 
 
-def machines(page: Page) -> Iterator[Section]:
+def machines(page: Page) -> Iterator[ReportSection]:
     """Yield the machines of a cluster with the benchmarks that each measured."""
     if page.machines:
-        yield Section("Machines", (tables.machines(page.machines),))
+        yield ReportSection("Machines", (tables.machines(page.machines),))
 
 
-def growth(page: Page) -> Iterator[Section]:
+def growth(page: Page) -> Iterator[ReportSection]:
     """Yield the growth of benchmarks that were measured at several sizes."""
     if page.growth:
         note = "The growth class and the exponent, with its 95% interval, are fitted over all measured sizes."
-        yield Section("Growth", (tables.growth(page), Prose(note)))
+        yield ReportSection("Growth", (tables.growth(page), Prose(note)))
 
 
-def profiles(page: Page, heading: str = "Profiling Results") -> Iterator[Section]:
+def profiles(page: Page, heading: str = "Profiling Results") -> Iterator[ReportSection]:
     """Yield a table of each function in all profiles, then each profile by itself with its counters."""
     if page.joined:
         blocks: list[Block] = []
@@ -236,7 +236,7 @@ def profiles(page: Page, heading: str = "Profiling Results") -> Iterator[Section
             ]
             if found.contradictions:
                 blocks += [Prose("Profilers contradict each other:"), *quotes(found.contradictions)]
-        yield Section("Hotspots by Function", tuple(blocks))
+        yield ReportSection("Hotspots by Function", tuple(blocks))
     if page.profiles or page.counters:
         blocks = []
         for each in page.profiles:
@@ -244,10 +244,10 @@ def profiles(page: Page, heading: str = "Profiling Results") -> Iterator[Section
             blocks += [Prose(by), tables.hotspots(page, each)]
         if page.counters:
             blocks.append(tables.counters(page, page.counters.shown, page.counters.others))
-        yield Section(heading, tuple(blocks))
+        yield ReportSection(heading, tuple(blocks))
 
 
-def kernels(page: Page) -> Iterator[Section]:
+def kernels(page: Page) -> Iterator[ReportSection]:
     """Yield the GPU kernels, their warp stalls, and the kernels that ran on several GPUs."""
     found = page.kernels
     if not found:
@@ -259,37 +259,37 @@ def kernels(page: Page) -> Iterator[Section]:
     explained = ("Measured on ", quoted("; ".join(found.devices)), means)
     because = tuple((named(name), ": ", quoted(why)) for name, why in found.because)
     blocks: list[Block] = [tables.kernels(found, _others(page, "kernels")), Prose(explained)]
-    yield Section("GPU Kernels", (*blocks, *((Bullets(because),) if because else ())))
+    yield ReportSection("GPU Kernels", (*blocks, *((Bullets(because),) if because else ())))
     if found.stalls.shown:
         blocks = [tables.stalls(found.stalls.shown, two_sided=found.two_sided, left_out=_others(page, "stalls"))]
         if found.pressing:
             pressing = tuple((named(name), ": ", quoted(why)) for name, why in found.pressing)
             blocks += [Prose("Worth acting on:"), Bullets(pressing)]
-        yield Section("Warp Stalls", tuple(blocks))
+        yield ReportSection("Warp Stalls", tuple(blocks))
     if found.across.shown:
         note = "Differences between GPUs are not regressions and do not affect the verdict."
-        yield Section("Across GPUs", (tables.across(found.across.shown, _others(page, "across")), Prose(note)))
+        yield ReportSection("Across GPUs", (tables.across(found.across.shown, _others(page, "across")), Prose(note)))
 
 
-def roofline(page: Page) -> Iterator[Section]:
+def roofline(page: Page) -> Iterator[ReportSection]:
     """Yield each benchmark's performance as a share of the roof."""
     found = page.roofline
     if found:
         rows = (tables.roofline(found, _others(page, "roofline")),) if found.rows.shown else ()
         roof = tuple((f"{name}: {value}, ", quoted(source)) for name, value, source in found.peaks)
-        yield Section("Roofline", (*rows, *((Prose("Peaks that form the roof:"), Bullets(roof)) if roof else ())))
+        yield ReportSection("Roofline", (*rows, *((Prose("Peaks that form the roof:"), Bullets(roof)) if roof else ())))
 
 
-def optimizations(page: Page) -> Iterator[Section]:
+def optimizations(page: Page) -> Iterator[ReportSection]:
     """Yield the plan, the outcome of each candidate, and the location of the kept changes."""
     ledger = page.ledger
     if ledger:
-        yield Section("Optimization Plan", (tables.plan(ledger.plan),))
+        yield ReportSection("Optimization Plan", (tables.plan(ledger.plan),))
     if ledger and ledger.tries:
-        yield Section("Optimizations Applied", tuple(_tries(ledger)))
+        yield ReportSection("Optimizations Applied", tuple(_tries(ledger)))
     if page.after:
         table = tables.two_sided_figures(page.after, page.sides_titles, _others(page, "after"))
-        yield Section("After Optimization", (table,))
+        yield ReportSection("After Optimization", (table,))
 
 
 def _tries(ledger: Ledger) -> Iterator[Block]:
@@ -315,7 +315,7 @@ def _tries(ledger: Ledger) -> Iterator[Block]:
         yield Fold("Changes that were not kept", tuple(block for row in ledger.reverted for block in _reverted(row)))
 
 
-def _reverted(row: Try) -> Iterator[Block]:
+def _reverted(row: TryLine) -> Iterator[Block]:
     yield Prose((named(row.name), f" ({row.decision}): ", quoted(row.reason)))
     if row.log_tail:
         yield Prose(("Last lines of ", named(row.log), " in the run folder:"))
@@ -323,7 +323,7 @@ def _reverted(row: Try) -> Iterator[Block]:
     yield from _diff(row)
 
 
-def _diff(row: Try) -> Iterator[Block]:
+def _diff(row: TryLine) -> Iterator[Block]:
     diff = row.diff
     yield from code(diff.lines, "diff")
     if diff.left_out and diff.lines:
@@ -347,29 +347,31 @@ def _taking(ledger: Ledger) -> Iterator[Block]:
         yield Prose(
             f"The kept changes are on a separate branch, one commit per change.{own} To review and to take them over:"
         )
-        yield Code((ledger.look, ledger.take), "sh")
+        yield CodeBlock((ledger.look, ledger.take), "sh")
     elif ledger.no_branch:
         yield Prose(("There is no branch with the kept changes: ", quoted(ledger.no_branch), "."))
     if ledger.settings:
         file = named(ledger.file) if ledger.file else "the workflow"
         apply = (" (", named("perfflow run --apply"), " writes them; a parameter becomes the default):")
         yield Prose(("Kept settings for ", file, *apply))
-        yield Code(ledger.settings, "yaml")
+        yield CodeBlock(ledger.settings, "yaml")
 
 
-def verification(page: Page) -> Iterator[Section]:
+def verification(page: Page) -> Iterator[ReportSection]:
     """Yield the steps that check correctness."""
     if page.checks:
-        yield Section("Verification", (tables.checks(page),))
+        yield ReportSection("Verification", (tables.checks(page),))
 
 
-def requirements(page: Page) -> Iterator[Section]:
+def requirements(page: Page) -> Iterator[ReportSection]:
     """Yield each target with the measured value."""
     if page.requirements:
-        yield Section("Requirements Met", (tables.requirements(page.requirements, _others(page, "requirements")),))
+        yield ReportSection(
+            "Requirements Met", (tables.requirements(page.requirements, _others(page, "requirements")),)
+        )
 
 
-def summary(page: Page) -> Iterator[Section]:
+def summary(page: Page) -> Iterator[ReportSection]:
     """Yield the rows of a gate, counted by decision, and the regressions."""
     found = page.findings.summary
     if not found:
@@ -384,10 +386,10 @@ def summary(page: Page) -> Iterator[Section]:
         if rows.shown:
             items = tuple((named(row), " ", quoted(what)) for row, what in rows.shown)
             blocks += [Prose(title), Bullets(items), *more(_others(page, name))]
-    yield Section("Regression Summary", tuple(blocks))
+    yield ReportSection("Regression Summary", tuple(blocks))
 
 
-def blame(page: Page) -> Iterator[Section]:
+def blame(page: Page) -> Iterator[ReportSection]:
     """Yield the functions that got slower, and the commits that touched them."""
     found = page.findings.blame
     if not found or not (found.functions.shown or found.unexplained.shown):
@@ -413,10 +415,10 @@ def blame(page: Page) -> Iterator[Section]:
             "by too small a part of the regression."
         )
         blocks += [Prose(note), Bullets(rows), *more(_others(page, "unexplained"))]
-    yield Section("Hotspot Analysis", tuple(blocks))
+    yield ReportSection("Hotspot Analysis", tuple(blocks))
 
 
-def impact(page: Page) -> Iterator[Section]:
+def impact(page: Page) -> Iterator[ReportSection]:
     """Yield the absolute change of each regression, and the remaining distance to its targets."""
     found = page.findings
     if found.impact:
@@ -424,10 +426,10 @@ def impact(page: Page) -> Iterator[Section]:
         if found.blame and found.blame.areas.shown:
             areas = tables.areas(found.blame.areas.shown, _others(page, "areas"))
             blocks += [Prose("By area, for one operation of each of its benchmarks:"), areas]
-        yield Section("Impact Assessment", tuple(blocks))
+        yield ReportSection("Impact Assessment", tuple(blocks))
 
 
-def advice(page: Page) -> Iterator[Section]:
+def advice(page: Page) -> Iterator[ReportSection]:
     """Yield the recommendations of rules, and the task list."""
     found = page.findings
     if found.recommendations:
@@ -443,7 +445,7 @@ def advice(page: Page) -> Iterator[Section]:
                 rule = ("; rule ", named(item.rule)) if item.rule else ()
                 why = (" (evidence: ", quoted(item.evidence), *rule, ")")
                 items.append((*of, quoted(item.finding), ". ", quoted(item.advice), *why))
-        yield Section("Recommendations", (Bullets(tuple(items)), *more(_others(page, "recommendations"))))
+        yield ReportSection("Recommendations", (Bullets(tuple(items)), *more(_others(page, "recommendations"))))
     if found.actions:
         tasks = tuple(
             (
@@ -453,16 +455,16 @@ def advice(page: Page) -> Iterator[Section]:
             )
             for item in found.actions
         )
-        yield Section("Action Items", (Bullets(tasks, tasks=True), *more(_others(page, "actions"))))
+        yield ReportSection("Action Items", (Bullets(tasks, tasks=True), *more(_others(page, "actions"))))
 
 
-def gates(page: Page, *, short: bool = False) -> Iterator[Section]:
+def gates(page: Page, *, short: bool = False) -> Iterator[ReportSection]:
     """Yield the status of each gate. ``short``: without names of rows, for a page whose other tables show them."""
     if page.findings.gates:
-        yield Section("Gates", (tables.gates(page.findings.gates, short=short, left_out=_others(page, "gates")),))
+        yield ReportSection("Gates", (tables.gates(page.findings.gates, short=short, left_out=_others(page, "gates")),))
 
 
-def routing(page: Page) -> Iterator[Section]:
+def routing(page: Page) -> Iterator[ReportSection]:
     """Yield the next route with its brief."""
     if not page.findings.routes:
         return
@@ -475,10 +477,10 @@ def routing(page: Page) -> Iterator[Section]:
         for title, lines in route.lists:
             blocks += [Prose((strong(title),)), *quotes(lines.shown), *more(lines.others)]
         blocks += code(route.commands, "sh")
-    yield Section("Routing", tuple(blocks))
+    yield ReportSection("Routing", tuple(blocks))
 
 
-def troubles(page: Page, *, short: bool = False) -> Iterator[Section]:
+def troubles(page: Page, *, short: bool = False) -> Iterator[ReportSection]:
     """Yield the steps that did not run or failed, with the last lines of their logs; a few lines each if ``short``."""
     words: list[Block] = []
     for item in page.failed:
@@ -487,48 +489,48 @@ def troubles(page: Page, *, short: bool = False) -> Iterator[Section]:
             words.append(Prose(("Last lines of ", named(item.name), *rest)))
             words += code(item.last if short else item.log_tail)
     if page.troubles:
-        yield Section("Steps that did not run or failed", (tables.troubles(page), *words))
+        yield ReportSection("Steps that did not run or failed", (tables.troubles(page), *words))
     elif words:
-        yield Section("", tuple(words))
+        yield ReportSection("", tuple(words))
 
 
-def evidence(page: Page) -> Iterator[Section]:
+def evidence(page: Page) -> Iterator[ReportSection]:
     """Yield the evidence lines, folded, unless the report opens with them."""
     if page.evidence and not page.opening:
-        yield Section("", (Fold("Evidence", (*code(page.evidence), *more(_others(page, "evidence")))),))
+        yield ReportSection("", (Fold("Evidence", (*code(page.evidence), *more(_others(page, "evidence")))),))
 
 
-def notes(page: Page) -> Iterator[Section]:
+def notes(page: Page) -> Iterator[ReportSection]:
     """Yield cautions and notes."""
     if page.notes or page.cautions:
-        yield Section("Notes", quotes((*page.cautions, *page.notes)))
+        yield ReportSection("Notes", quotes((*page.cautions, *page.notes)))
 
 
-def reproduce(page: Page) -> Iterator[Section]:
+def reproduce(page: Page) -> Iterator[ReportSection]:
     """Yield the commands that reproduce the run."""
     if page.reproduce:
-        yield Section("How to reproduce it", code(page.reproduce, "sh"))
+        yield ReportSection("How to reproduce it", code(page.reproduce, "sh"))
 
 
-def environment(page: Page) -> Iterator[Section]:
+def environment(page: Page) -> Iterator[ReportSection]:
     """Yield the environment of the run, folded."""
     if page.environment:
         items = tuple((quoted(name), ": ", quoted(value)) for name, value in page.environment)
-        yield Section("", (Fold("Environment", (Bullets(items),)),))
+        yield ReportSection("", (Fold("Environment", (Bullets(items),)),))
 
 
 def _others(page: Page, name: str) -> int:
     return page.others.get(name, 0)
 
 
-def report_of(page: Page) -> Document:
+def report_of(page: Page) -> ReportDocument:
     """Return the whole report by the workflow's template."""
     analysis = page.template == "analysis"
     title = "Performance Analysis" if analysis else "Performance Report"
-    return Document((f"{title}: ", quoted(page.component)), tuple((_analysis if analysis else _report)(page)))
+    return ReportDocument((f"{title}: ", quoted(page.component)), tuple((_analysis if analysis else _report)(page)))
 
 
-def _report(page: Page) -> Iterator[Section]:
+def _report(page: Page) -> Iterator[ReportSection]:
     yield opening(page)
     yield from red_gate(page)
     yield from by_cell(page)
@@ -539,7 +541,7 @@ def _report(page: Page) -> Iterator[Section]:
     yield from _measured_and_found(page)
 
 
-def _analysis(page: Page) -> Iterator[Section]:
+def _analysis(page: Page) -> Iterator[ReportSection]:
     yield opening(page)
     yield from reasons(page)
     yield from baseline(page)
@@ -547,7 +549,7 @@ def _analysis(page: Page) -> Iterator[Section]:
     yield from _measured_and_found(page)
 
 
-def _measured_and_found(page: Page) -> Iterator[Section]:
+def _measured_and_found(page: Page) -> Iterator[ReportSection]:
     yield from machines(page)
     yield from growth(page)
     yield from kernels(page)

@@ -10,12 +10,12 @@ from itertools import pairwise
 
 from perfflow.model.result import Benchmark
 from perfflow.model.units import Dimension, format_quantity
-from perfflow.report.blame import Area, Blame, Blamed, Impact, Regressed
+from perfflow.report.blame import Area, Blamed, GateBlame, Impact, Regressed
 from perfflow.report.gate_table import GateLine
 from perfflow.report.kernels import GpuRow, Kernels, Roofline, StallRow
-from perfflow.report.page import Counted, Machine, Page, Planned, ProfileTable, Try
-from perfflow.report.requirements import Requirement
-from perfflow.report.rows import Comparison, Figure
+from perfflow.report.page import Counted, MachineLine, Page, PlannedLine, ProfileTable, TryLine
+from perfflow.report.requirements import RequirementLine
+from perfflow.report.rows import ComparisonLine, FigureLine
 from perfflow.report.same_function import Joined
 from perfflow.report.table import (
     NOTHING,
@@ -55,7 +55,7 @@ def sides(page: Page) -> Table:
     return table([mark("Side"), words("Description")], page.sides)
 
 
-def comparisons(page: Page, rows: Iterable[Comparison], *, short: bool = False, left_out: int = 0) -> Table:
+def comparisons(page: Page, rows: Iterable[ComparisonLine], *, short: bool = False, left_out: int = 0) -> Table:
     """Return both sides of each row with its change and decision.
 
     ``short``: the page does not show the reasons, and a benchmark is named only in its first row.
@@ -87,7 +87,7 @@ def comparisons(page: Page, rows: Iterable[Comparison], *, short: bool = False, 
     return table(columns, cells, left_out, (row.tone for row in rows))
 
 
-def _change_bars(page: Page, rows: Sequence[Comparison]) -> tuple[str, list[Cell]]:
+def _change_bars(page: Page, rows: Sequence[ComparisonLine]) -> tuple[str, list[Cell]]:
     """Return the title and the bars of the change, or of the speedup, as in the column beside them."""
     if page.gated:
         return on_one_axis([ratio_of_change(row.source.change, row.bound, row.tone) for row in rows], percent=True)
@@ -139,19 +139,19 @@ def distributions(
     yield table(columns, cells)
 
 
-def figures(rows: Iterable[Figure], left_out: int = 0) -> Table:
+def figures(rows: Iterable[FigureLine], left_out: int = 0) -> Table:
     """Return the values of one side."""
     cells = ((row.benchmark, row.metric, row.baseline, row.samples) for row in rows)
     return table([BENCHMARK, METRIC, value("Value"), value("Samples", rank=3)], cells, left_out)
 
 
-def two_sided_figures(rows: Iterable[Figure], titles: Sequence[str], left_out: int = 0) -> Table:
+def two_sided_figures(rows: Iterable[FigureLine], titles: Sequence[str], left_out: int = 0) -> Table:
     """Return the values of both sides; ``titles`` are the names of the sides."""
     cells = ((row.benchmark, row.metric, row.baseline, row.candidate, row.change, row.samples) for row in rows)
     return table([BENCHMARK, METRIC, *map(value, titles), value("Change"), value("Samples")], cells, left_out)
 
 
-def requirements(rows: Iterable[Requirement], left_out: int = 0) -> Table:
+def requirements(rows: Iterable[RequirementLine], left_out: int = 0) -> Table:
     """Return each target with the measured value, and its interval against the bound."""
     rows = tuple(rows)
     columns = [
@@ -231,7 +231,7 @@ def regressed(rows: Iterable[Regressed], left_out: int = 0) -> Table:
     return table(columns, cells, left_out)
 
 
-def blamed(found: Blame, left_out: int = 0) -> Table:
+def blamed(found: GateBlame, left_out: int = 0) -> Table:
     """Return the functions that got slower; a benchmark is named only in its first row."""
     columns = [
         BENCHMARK,
@@ -397,19 +397,19 @@ def roofline(found: Roofline, left_out: int = 0) -> Table:
     return table(columns, cells, left_out)
 
 
-def machines(rows: Iterable[Machine]) -> Table:
+def machines(rows: Iterable[MachineLine]) -> Table:
     """Return the machines of a cluster that measured."""
     columns = [name("Machine"), words("Description"), words("Jobs"), words("Benchmarks")]
     return table(columns, ((row.name, row.about, row.jobs, row.benchmarks) for row in rows))
 
 
-def plan(rows: Iterable[Planned]) -> Table:
+def plan(rows: Iterable[PlannedLine]) -> Table:
     """Return the candidates in their planned order."""
     cells = ((row.priority, _change(row), row.expected) for row in rows)
     return table([value("Priority"), words("Change"), words("Expected Impact")], cells)
 
 
-def _change(row: Planned) -> Cell:
+def _change(row: PlannedLine) -> Cell:
     found: list[str | Span] = [row.technique]
     found += [Span(": ", TextKind.VALUE)] if row.technique and row.name else []
     found += [Span(row.name, TextKind.NAME)] if row.name else []
@@ -417,7 +417,7 @@ def _change(row: Planned) -> Cell:
     return (*found, Span(f" ({row.remark})", TextKind.VALUE)) if row.remark else tuple(found)
 
 
-def tries(rows: Iterable[Try], left_out: int = 0) -> Table:
+def tries(rows: Iterable[TryLine], left_out: int = 0) -> Table:
     """Return the outcome of each candidate."""
     rows = tuple(rows)
     columns = [

@@ -18,9 +18,9 @@ from perfflow.model.result import Benchmark, Optimization, Result
 from perfflow.model.units import significant
 from perfflow.report import tables
 from perfflow.report.findings import Culprit
-from perfflow.report.page import FEW_LINES, FailedStep, Page, ProfileTable, Try, failed_steps, page_of
+from perfflow.report.page import FEW_LINES, FailedStep, Page, ProfileTable, TryLine, failed_steps, page_of
 from perfflow.report.requirements import without_repeated_reasons
-from perfflow.report.rows import OTHER_THAN_MEDIANS, Comparison, differ_from_medians, grown_memory, values_of
+from perfflow.report.rows import OTHER_THAN_MEDIANS, ComparisonLine, differ_from_medians, grown_memory, values_of
 from perfflow.report.table import Span, Table, TextKind, Tone
 from perfflow.report.tables import distributions
 from perfflow.report.text_table import (
@@ -266,7 +266,7 @@ def _comparisons(page: Page, width: int) -> RowGroup:
     return RowGroup(entries, page.others["comparisons"], MOST_LINES, least=2, what="comparisons", head=head)
 
 
-def _is_slower(row: Comparison) -> bool:
+def _is_slower(row: ComparisonLine) -> bool:
     return row.source.metric in TIMES and row.source.decision == "regressed"
 
 
@@ -303,7 +303,7 @@ def _tries(page: Page, width: int, where: str) -> RowGroup:
     return RowGroup([*kept, *reverted], page.ledger.others, MOST_LINES, what="candidates", head=head if kept else [])
 
 
-def _reverted(row: Try, where: str) -> Iterator[str]:
+def _reverted(row: TryLine, where: str) -> Iterator[str]:
     """Yield the reason why a try was not kept, and the last lines of the command that failed."""
     yield f"  - {shortened(row.name, LONGEST_NAME)}: {row.reason}"
     yield from (f"      | {line}" for line in row.log_tail[-FEW_LINES:])

@@ -26,7 +26,7 @@ MOST_ALONE = 8
 """Benchmarks that would fail a gate and are confirmed alone, the worst first; the others are confirmed together."""
 
 
-class Sampling:
+class StepSampling:
     """Takes samples of the benchmarks of a step; ``store`` receives each event, ``warnings`` collects warnings."""
 
     def __init__(

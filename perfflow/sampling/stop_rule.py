@@ -19,11 +19,11 @@ from perfflow.model.targets import matches
 from perfflow.plan.plan import Planned
 from perfflow.sampling.pairs import BenchmarkToSample
 from perfflow.stats.paired_test import ENOUGH, UNLIKELY
-from perfflow.store.record import Record, Series
+from perfflow.store.record import MetricSeries, Record
 from perfflow.store.run_facts import PlannedStep
 from perfflow.verdict import targets
 from perfflow.verdict.acceptance import Goal, clear, deciding_rows, is_reached
-from perfflow.verdict.comparison import REPEATS, Comparison, Confirmation
+from perfflow.verdict.comparison import REPEATS, ComparedMetric, Confirmation
 from perfflow.verdict.decide import Ruling, rule, rule_unconfirmed, settled, worse_of
 from perfflow.verdict.gating import choose_rows, compared, gating_rows
 
@@ -45,7 +45,7 @@ class Stop(StrEnum):
     TOTAL_BUDGET = "total budget"
 
 
-_Rows = Mapping[tuple[str, str], Comparison]
+_Rows = Mapping[tuple[str, str], ComparedMetric]
 
 
 class StopRule:
@@ -225,7 +225,7 @@ class StopRule:
                 return True
         return False
 
-    def _rulings(self, benchmark: BenchmarkToSample) -> Iterator[tuple[tuple[str, str], Comparison, Ruling]]:
+    def _rulings(self, benchmark: BenchmarkToSample) -> Iterator[tuple[tuple[str, str], ComparedMetric, Ruling]]:
         """Yield the inexact rows that gate with their rulings so far, whether they are confirmed or not."""
         rows = compared(self._record, self._criteria, self._series_of(benchmark))
         for key in gating_rows(self._record, rows, self._criteria):
@@ -237,7 +237,7 @@ class StopRule:
         """Return whether the pairs settle everything."""
         return self._are_settled(benchmark, compared(self._record, self._criteria, self._series_of(benchmark)))
 
-    def _series_of(self, benchmark: BenchmarkToSample) -> dict[tuple[str, str], Series]:
+    def _series_of(self, benchmark: BenchmarkToSample) -> dict[tuple[str, str], MetricSeries]:
         """Return the series of a benchmark that are compared while it is measured."""
         # The single benchmark of a step may report benchmarks of any name.
         own = {key: item for key, item in self._record.series.items() if self._single or key[0] == benchmark.name}

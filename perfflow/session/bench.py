@@ -42,7 +42,7 @@ from perfflow.execute.invoke import (
 )
 from perfflow.execute.prepare import (
     PreparationError,
-    Ready,
+    ReadyProcess,
     first_count,
     of_several,
     operations,
@@ -69,12 +69,12 @@ from perfflow.sampling.pairs import (
     Take,
     TimeUpError,
 )
-from perfflow.sampling.sampling import Sampling
+from perfflow.sampling.sampling import StepSampling
 from perfflow.sampling.stop_rule import BUDGET, StopRule
 from perfflow.session.brief_runs import BriefRuns
-from perfflow.session.code_layouts.sources import Drawn
+from perfflow.session.code_layouts.sources import DrawnLayouts
 from perfflow.session.counted_suite import NotFixedError, counted_suite
-from perfflow.session.evidence import Evidence, per_operation, with_work
+from perfflow.session.evidence import StepEvidence, per_operation, with_work
 from perfflow.session.known_names import NothingChosenError, SuiteIds, benchmark_name, has_unknown_names, named
 from perfflow.session.list_benchmarks import learn
 from perfflow.session.missing_side import missing_side
@@ -124,7 +124,7 @@ ONE_PROCESS = "both variants run in one process in the suite's own order, so per
 
 
 @dataclass(frozen=True)
-class Suite:
+class StepSuite:
     """A step's suite: its ``name`` as a whole, the ids that it can run, and the pattern of benchmark names.
 
     ``ids`` is empty if the suite only runs as a whole. ``take`` runs some of them, or all, and returns readings named
@@ -148,7 +148,7 @@ class Suite:
         return name.removeprefix(before).removesuffix(after)
 
 
-def benchmarks_of(variants: Variants, suite: Suite) -> list[BenchmarkToSample]:
+def benchmarks_of(variants: Variants, suite: StepSuite) -> list[BenchmarkToSample]:
     """Return the benchmarks that exist as both variants, or one for all if the suite runs as a whole.
 
     Raises Failure if no benchmark exists as both.
@@ -175,7 +175,7 @@ def benchmarks_of(variants: Variants, suite: Suite) -> list[BenchmarkToSample]:
 class FromOneProcess:
     """Takes both sides of a pair from one process: the second side uses the readings of the first side's process."""
 
-    def __init__(self, variants: Variants, suite: Suite) -> None:
+    def __init__(self, variants: Variants, suite: StepSuite) -> None:
         self._variants, self._suite = variants, suite
         self._sides: Mapping[Side, tuple[Reading, ...]] = {}
         self._left: set[Side] = set()
@@ -243,16 +243,16 @@ class Bench:
         least = 0 if self.deterministic else WARMUP
         self._warmup = _count("warmup", planned.step.warmup, self.context, least, least=0)
         self.warnings: dict[str, None] = {}
-        self.evidence = Evidence(session, planned)
+        self.evidence = StepEvidence(session, planned)
         self.unread = UnreadOutput()
         self._clock = SuiteClock(session)
         self.brief_runs = BriefRuns()
         self.shell_starts: list[float] = []
         """Seconds that bash took to start, of each timed process that it ran."""
         self._parse = planned.step.parse if planned.tool is None else None
-        self.drawn: Drawn | None = None
+        self.drawn: DrawnLayouts | None = None
         """Code layouts that replace the built executables, while layouts are measured."""
-        self._prepared: dict[tuple[Side, int | None, tuple[str, ...], Pace | None], Ready] = {}
+        self._prepared: dict[tuple[Side, int | None, tuple[str, ...], Pace | None], ReadyProcess] = {}
         self.paces = Paces()
         self._turns: dict[Side, float | None] = {}
         """For each side with threads or children, the share of the time in which one of them could run, if known."""
@@ -283,7 +283,7 @@ class Bench:
         stop_rule = StopRule(
             criteria, self.planned, self.budget, lambda: self.identical, goal=goal, repeats=self.deterministic
         )
-        self.sampling = Sampling(
+        self.sampling = StepSampling(
             self.planned.id,
             PairScheduler(seed, warmup=self._warmup, say=self._say, side_by_side=self._side_by_side()),
             stop_rule,
@@ -364,7 +364,7 @@ class Bench:
         """Whether its sides are two trees with separate builds."""
         return bool(self.session.contexts)
 
-    def _with_random_state(self, prepared: Ready, request: Request) -> Ready:
+    def _with_random_state(self, prepared: ReadyProcess, request: Request) -> ReadyProcess:
         """Return the call of a request, with this pair's code layout, hash seed and environment size."""
         if self.drawn:
             self.drawn.put(prepared.side, request.layout)
@@ -388,7 +388,7 @@ class Bench:
         return {side: [digest for _, digest in files] for side, files in self._executed.items()}
 
     @cached_property
-    def _first_calls(self) -> Mapping[Side, Ready]:
+    def _first_calls(self) -> Mapping[Side, ReadyProcess]:
         folder = self.session.folder.step(self.planned.id)
         ops = first_count(self.session.context, self.planned)
         return {
@@ -436,7 +436,7 @@ class Bench:
         if source.step.variants:
             ids, name = self.session.benchmarks(source), source.benchmark
             together = self._together(tuple(Side))
-            found = benchmarks_of(source.step.variants, Suite(name, ids, source.pattern, take, self._say, together))
+            found = benchmarks_of(source.step.variants, StepSuite(name, ids, source.pattern, take, self._say, together))
             if not ids:
                 return [replace(item, take=self._of_chosen(item.take)) for item in found]
             chosen = self._counted([item.name for item in found])
@@ -581,7 +581,9 @@ class Bench:
                 return with_work(figures, self.planned.step.work, self.context)
             self.warnings[STOPPED] = None
 
-    def _figures(self, prepared: Ready, invoked: Invoked, before: Written, request: Request) -> tuple[Reading, ...]:
+    def _figures(
+        self, prepared: ReadyProcess, invoked: Invoked, before: Written, request: Request
+    ) -> tuple[Reading, ...]:
         """Return the readings of one process. ``before``: earlier state of the file that ``parse`` reads."""
         readings, ids = invoked.parsed.readings, request.ids
         turns = self._turns.get(prepared.side)
@@ -618,7 +620,7 @@ class Bench:
         if request.ids:
             raise LostError from failure
 
-    def prepared(self, side: Side, ops: int | None, ids: tuple[str, ...]) -> Ready:
+    def prepared(self, side: Side, ops: int | None, ids: tuple[str, ...]) -> ReadyProcess:
         """Return the call of a sample, by the suite's ids of its benchmarks.
 
         It is rendered once, because its inputs do not change while the step measures. The pace is known after the first
@@ -629,7 +631,7 @@ class Bench:
             self._prepared[key] = self._direct(self.session.prepare(self.planned, side, self.run, *key[1:]))
         return of_several(self._prepared[key], ids)
 
-    def _direct(self, prepared: Ready) -> Ready:
+    def _direct(self, prepared: ReadyProcess) -> ReadyProcess:
         """Return the call without shims and launchers before the program of a tool that runs one command."""
         if not prepared.tool or not prepared.tool.takes_command:
             return prepared
@@ -639,7 +641,9 @@ class Bench:
             self._say(note)
         return direct
 
-    def _note_run(self, prepared: Ready, read: Ready | None, invoked: Invoked, folder: Path, *, warming: bool) -> None:
+    def _note_run(
+        self, prepared: ReadyProcess, read: ReadyProcess | None, invoked: Invoked, folder: Path, *, warming: bool
+    ) -> None:
         """Note what one process tells about the program. ``read``: the call, if its output was read."""
         if warming:
             self._clock.note_warm_up(prepared, invoked)
@@ -653,7 +657,7 @@ class Bench:
             if invoked.usage.shell_start is not None:
                 self.shell_starts.append(invoked.usage.shell_start)
 
-    def _observe_turns(self, prepared: Ready, invoked: Invoked, folder: Path) -> None:
+    def _observe_turns(self, prepared: ReadyProcess, invoked: Invoked, folder: Path) -> None:
         """Run a program with threads or children once more, untimed, to see whether they take turns."""
         main = next((item.value for item in invoked.parsed.readings if item.metric == "main_share"), 1.0)
         if prepared.side in self._turns or main >= ONE_THREAD:
@@ -727,7 +731,7 @@ def read_figures(
         raise Failure(str(error), isinstance(error, PatternTimeoutError), exit_code=0, log=stdout) from error
 
 
-def executed_files(prepared: Ready) -> list[tuple[Path, str]]:
+def executed_files(prepared: ReadyProcess) -> list[tuple[Path, str]]:
     """Return the files that a command line names with their SHA-256 hashes: the program, and scripts in its arguments.
 
     Empty for shell text, which may run anything.

@@ -12,7 +12,7 @@ from perfflow.store import run_folder
 from perfflow.store.record import record_of
 from perfflow.store.run_facts import BlindLines, ExecutedLines
 from perfflow.trees.patches import added_lines
-from perfflow.trees.repository import Repository, State
+from perfflow.trees.repository import CodeState, Repository
 
 _MOST_FILES = 50
 
@@ -28,7 +28,7 @@ def note_executed(
     session.folder.append({"event": "executed", "step": step_id, **to_json(ExecutedLines(ran, code))})
 
 
-def note_blind(session: RunSession, repository: Repository, base: State, head: State) -> None:
+def note_blind(session: RunSession, repository: Repository, base: CodeState, head: CodeState) -> None:
     """Store which changed lines no benchmark executes, unless a step measured something of which this is not known."""
     record = record_of(run_folder.events(session.folder.path))
     measured = {series.step for series in record.series.values()} | {step for step, _ in record.unchanged}

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from perfflow.execute.invoke import Failure, Invoked
-from perfflow.execute.prepare import Ready
+from perfflow.execute.prepare import ReadyProcess
 from perfflow.model.metrics import METRICS, Better
 from perfflow.model.readings import Side
 from perfflow.model.units import format_quantity
@@ -35,7 +35,7 @@ class BriefRuns:
         self._brief: dict[tuple[str, str], list[float]] = {}
         self._trouble = ""
 
-    def run_full(self, prepared: Ready, start: Callable[[Ready], Invoked]) -> None:
+    def run_full(self, prepared: ReadyProcess, start: Callable[[ReadyProcess], Invoked]) -> None:
         """Run the benchmark of the first brief call in full."""
         call, tool = prepared.call, prepared.tool
         if self._tool or not tool or not call or not call.only or call.effort is not Effort.BRIEF:
@@ -59,7 +59,7 @@ class BriefRuns:
             if item.benchmark == call.only and metrics[item.metric].better is not Better.NONE
         }
 
-    def note(self, prepared: Ready, invoked: Invoked) -> None:
+    def note(self, prepared: ReadyProcess, invoked: Invoked) -> None:
         """Note the figures of a sample."""
         for item in invoked.parsed.readings if prepared.side is self._side else ():
             if (item.benchmark, item.metric) in self._full:

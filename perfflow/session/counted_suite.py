@@ -14,13 +14,13 @@ from statistics import median
 
 from perfflow.execute import invoke
 from perfflow.execute.invoke import Failure
-from perfflow.execute.prepare import Ready, ready
+from perfflow.execute.prepare import ReadyProcess, ready
 from perfflow.execute.schedule import StepRun
 from perfflow.model.readings import Parsed, Reading, Side
 from perfflow.model.targets import matches
 from perfflow.plan.plan import Planned, chosen_of, counted_source
 from perfflow.session.attribution.profiler_calls import rows_to_explain
-from perfflow.session.evidence import Evidence, costs_of_more, hotspots_per_operation, is_total, per_operation
+from perfflow.session.evidence import StepEvidence, costs_of_more, hotspots_per_operation, is_total, per_operation
 from perfflow.session.known_names import benchmark_name
 from perfflow.session.profiled_builds import ProfiledBuilds
 from perfflow.session.session import RunSession
@@ -46,7 +46,7 @@ class CountedSuite:
         self._calls = SuiteCalls(session, source, ProfiledBuilds(session, run))
         self._counts: dict[str, tuple[int, ...]] = {}
         self._iterated: dict[tuple[str, int], dict[Side, str]] = {}
-        self._evidence: dict[str, Evidence] = {}
+        self._evidence: dict[str, StepEvidence] = {}
 
     def build(self, sides: Iterable[Side]) -> None:
         """Build the suite where the step that measures it has not done so. Raises PreparationError and Failure."""
@@ -55,7 +55,7 @@ class CountedSuite:
             if call and not call.place.is_dir():
                 self._session.build_first(self.source, self._run, [side])
 
-    def prepared_source(self, side: Side) -> Ready:
+    def prepared_source(self, side: Side) -> ReadyProcess:
         """Return the call of the whole suite on a side. Raises PreparationError."""
         folder = self._session.folder_of(self.source, side)
         return ready(self._session.tree_context_of(side), self.source, side, folder)
@@ -127,7 +127,7 @@ class CountedSuite:
                 # Warnings about sums of a whole process do not apply to a difference.
                 parsed = replace(parsed, costs=costs, hotspots=spots, warnings=())
             few = parsed
-            self._evidence.setdefault(name, Evidence(self._session, self._planned, name)).add(prepared, parsed)
+            self._evidence.setdefault(name, StepEvidence(self._session, self._planned, name)).add(prepared, parsed)
             for text in parsed.warnings if self._holds else ():
                 self._say(f"{name}: {text}")
         figures = found[-1] if self._holds else per_operation(found, counts)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from perfflow.execute.invoke import Failure
-from perfflow.execute.prepare import Ready
+from perfflow.execute.prepare import ReadyProcess
 from perfflow.model.kernels import GPU, KernelFacts, KernelOf
 from perfflow.model.memory_curve import MemoryCurveOf
 from perfflow.model.metrics import METRICS, TIMES
@@ -142,16 +142,16 @@ def _number(key: str, amount: object) -> float:
     return number
 
 
-class Evidence:
+class StepEvidence:
     """Collects the profiles, hotspots and kernels of one step. Only the files of a side's last call exist."""
 
     def __init__(self, session: RunSession, planned: Planned, benchmark: str = "") -> None:
         """``benchmark``: the benchmark that was profiled, if the step profiles several."""
         self._session, self._planned, self._benchmark = session, planned, benchmark
         self._devices: dict[str, None] = {}
-        self._found: dict[Side, tuple[Ready, Parsed]] = {}
+        self._found: dict[Side, tuple[ReadyProcess, Parsed]] = {}
 
-    def add(self, prepared: Ready, parsed: Parsed) -> None:
+    def add(self, prepared: ReadyProcess, parsed: Parsed) -> None:
         """Replace the results of a side by those of its last call."""
         if parsed.device:
             self._devices.setdefault(parsed.device)
@@ -180,7 +180,7 @@ class Evidence:
     def _whose(self, facts: KernelFacts) -> str:
         return self._benchmark or benchmark_of_kernel(self._planned, facts.name)
 
-    def _profiles(self, side: Side, prepared: Ready, parsed: Parsed) -> Iterator[StoredProfile]:
+    def _profiles(self, side: Side, prepared: ReadyProcess, parsed: Parsed) -> Iterator[StoredProfile]:
         folder = prepared.call.folder if prepared.call else self._session.folder_of(self._planned, side)
         for profile in parsed.profiles:
             path = folder / profile.path
@@ -197,12 +197,12 @@ def flatness(parsed: Parsed) -> tuple[str, ...]:
     return (f"no hotspot above {HOTSPOT:.0%}; the largest is {first.location} with {first.share:.1%}",)
 
 
-def sources_of(session: RunSession, prepared: Ready) -> SourceFiles:
+def sources_of(session: RunSession, prepared: ReadyProcess) -> SourceFiles:
     """Return the source files of the tree that a call ran in."""
     return SourceFiles(session.tree_context_of(prepared.side).root, _folders(prepared))
 
 
-def _folders(prepared: Ready) -> Iterator[Path]:
+def _folders(prepared: ReadyProcess) -> Iterator[Path]:
     """Yield folders where the compiler may have run: the step's folder, and those above the program (its crate)."""
     yield prepared.cwd
     if prepared.call and prepared.call.command:

@@ -17,21 +17,21 @@ from pathlib import Path
 from typing import Any
 
 from perfflow.execute.child import MARK
-from perfflow.execute.prepare import Ready
+from perfflow.execute.prepare import ReadyProcess
 from perfflow.model.plain_data import from_json, to_json
 from perfflow.model.readings import Side
 from perfflow.tools.regular_files import read
-from perfflow.unchanged.model import Trace
+from perfflow.unchanged.model import BenchmarkTrace
 from perfflow.unchanged.recorded import HASH_OF_CARGO
 
-Traces = Mapping[str, Trace]
+Traces = Mapping[str, BenchmarkTrace]
 """Traces by the own ids of the benchmarks; '' for a command, or benchmarks that one process runs together."""
 _MOST_READ = 64 * 2**20
 _KEPT = "kept.json.gz"
 """Name of the record in the folder of the call, where the receipt covers it."""
 
 
-def listed(prepared: Ready, take: Callable[[], tuple[str, ...]]) -> tuple[str, ...]:
+def listed(prepared: ReadyProcess, take: Callable[[], tuple[str, ...]]) -> tuple[str, ...]:
     """Return the ids of a suite's benchmarks: for the base what an earlier run kept, else what ``take`` returns."""
     path = _path(prepared, "list", words_of(prepared))
     if path and prepared.side is Side.BASELINE:
@@ -43,7 +43,7 @@ def listed(prepared: Ready, take: Callable[[], tuple[str, ...]]) -> tuple[str, .
     return found
 
 
-def recorded(prepared: Ready, about: Sequence[str], take: Callable[[], Traces]) -> Traces:
+def recorded(prepared: ReadyProcess, about: Sequence[str], take: Callable[[], Traces]) -> Traces:
     """Return the traces of a call: for the base those that an earlier run kept, else those that ``take`` records.
 
     ``about``: what the call depends on besides the tree, without what depends on the run.
@@ -54,7 +54,7 @@ def recorded(prepared: Ready, about: Sequence[str], take: Callable[[], Traces]) 
     if prepared.side is Side.BASELINE:
         with suppress(OSError, ValueError, TypeError, AttributeError, LookupError):
             packed = read(path, _MOST_READ)
-            found = {name: from_json(Trace, item) for name, item in _unpacked(packed).items()}
+            found = {name: from_json(BenchmarkTrace, item) for name, item in _unpacked(packed).items()}
             call.folder.mkdir(parents=True, exist_ok=True)
             (call.folder / _KEPT).write_bytes(packed)
             return found
@@ -64,7 +64,7 @@ def recorded(prepared: Ready, about: Sequence[str], take: Callable[[], Traces]) 
     return found
 
 
-def _path(prepared: Ready, *about: str) -> Path | None:
+def _path(prepared: ReadyProcess, *about: str) -> Path | None:
     """Return the file of a call; None if it does not run in a tree of its own."""
     slot, call = prepared.slot, prepared.call
     if slot is None or call is None or not slot.kept.tree:
@@ -90,12 +90,12 @@ def _keep(path: Path, data: Any) -> None:
         half.replace(path)
 
 
-def own_folders(prepared: Ready) -> list[Path]:
+def own_folders(prepared: ReadyProcess) -> list[Path]:
     """Return the folders of the tree in which a call runs."""
     return [prepared.slot.path, prepared.slot.build] if prepared.slot else []
 
 
-def words_of(prepared: Ready) -> str:
+def words_of(prepared: ReadyProcess) -> str:
     """Return the command line and the environment of a call, without what belongs to its side or run.
 
     The name of a program has no hash of cargo, which depends on the path of the workspace.

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from perfflow.execute.context import TreeContext
-from perfflow.execute.prepare import NoFolderError, Ready, absent_parts, first_count, ready
+from perfflow.execute.prepare import NoFolderError, ReadyProcess, absent_parts, first_count, ready
 from perfflow.model.readings import Side
 from perfflow.plan.plan import Planned
 from perfflow.session.session import RunSession
@@ -52,7 +52,7 @@ def side_without_program(
     return next((side for side in contexts if _lacks(contexts, side, found)), None)
 
 
-def _has_no_part(context: TreeContext, prepared: Ready, options: Options) -> bool:
+def _has_no_part(context: TreeContext, prepared: ReadyProcess, options: Options) -> bool:
     """Return whether only the other tree has the files or targets that a step's options name."""
     return bool(absent_parts(context, prepared.tool, options, prepared.cwd))
 
@@ -65,7 +65,7 @@ def _lacks(contexts: Mapping[Side, TreeContext], side: Side, found: Mapping[Side
     )
 
 
-def _folders(context: TreeContext, prepared: Ready) -> Iterator[Path]:
+def _folders(context: TreeContext, prepared: ReadyProcess) -> Iterator[Path]:
     """Yield the paths within the tree of the step's working directory and its crate."""
     yield from _within(context, prepared.cwd)
     crate = getattr(prepared.call.options, "crate", "") if prepared.call else ""
@@ -73,7 +73,7 @@ def _folders(context: TreeContext, prepared: Ready) -> Iterator[Path]:
         yield from _within(context, prepared.cwd / crate)
 
 
-def _program(context: TreeContext, prepared: Ready) -> Iterator[Path]:
+def _program(context: TreeContext, prepared: ReadyProcess) -> Iterator[Path]:
     """Yield the path within the tree of the first word that is a file of it: a program, or the script of one."""
     for word in _words(prepared):
         try:
@@ -87,7 +87,7 @@ def _program(context: TreeContext, prepared: Ready) -> Iterator[Path]:
                 return
 
 
-def _words(prepared: Ready) -> tuple[str, ...]:
+def _words(prepared: ReadyProcess) -> tuple[str, ...]:
     """Return the words of the command; shell text is split as far as possible."""
     if not prepared.shell_text:
         return prepared.argv

@@ -26,7 +26,7 @@ from pathlib import Path
 from perfflow.execute.child import PIPE
 from perfflow.execute.invoke import Failure, Invoked
 from perfflow.execute.loaded_code import UNSEEN, recording_modules, require_own
-from perfflow.execute.prepare import HASH_SEED, Ready
+from perfflow.execute.prepare import HASH_SEED, ReadyProcess
 from perfflow.execute.schedule import StepRun
 from perfflow.model.readings import UNREAD_OUTPUT, Hotspot, Side, Usage
 from perfflow.model.targets import NOWHERE, SourcePlace
@@ -49,7 +49,7 @@ class OwnCode:
         self._files: dict[Side, dict[str, str]] = {}
 
     @contextmanager
-    def checked(self, prepared: Ready) -> Iterator[Ready]:
+    def checked(self, prepared: ReadyProcess) -> Iterator[ReadyProcess]:
         """Yield the call, which is not timed, with its modules recorded. Raises Failure if code of another tree ran."""
         key = (prepared.side, prepared.ops, prepared.call.chosen if prepared.call else ())
         if key in self._checked:
@@ -61,7 +61,7 @@ class OwnCode:
         self._checked.add(key)
         self._files.setdefault(prepared.side, {}).update(files)
 
-    def check_untimed(self, prepared: Ready) -> None:
+    def check_untimed(self, prepared: ReadyProcess) -> None:
         """Run the command of a tool without warm-up once without the tool, if it starts Python. Raises Failure."""
         call = prepared.call
         if prepared.slot and call and not call.shell_text and starts_python(call.command):
@@ -74,7 +74,7 @@ class OwnCode:
         return found[0] == found[1] if all(found) else None
 
 
-def run_check(prepared: Ready, run: StepRun, start: Callable[[Ready], Invoked]) -> Invoked:
+def run_check(prepared: ReadyProcess, run: StepRun, start: Callable[[ReadyProcess], Invoked]) -> Invoked:
     """Run a call that is not timed; a check in a slot must run the code of that slot. Raises Failure."""
     if prepared.planned.role is not Role.CHECK:
         return start(prepared)
@@ -89,7 +89,7 @@ def differ_in_code_only(session: RunSession, planned: Planned) -> bool:
 
 
 @contextmanager
-def checking_code(prepared: Ready, run: StepRun) -> Iterator[tuple[Ready, dict[str, str]]]:
+def checking_code(prepared: ReadyProcess, run: StepRun) -> Iterator[tuple[ReadyProcess, dict[str, str]]]:
     """Yield a call that is not timed with its modules recorded, and the hashes of the Python files that it loaded.
 
     The hashes are filled in at the end, and only inside slots. Raises Failure if code of another tree ran.
@@ -116,7 +116,7 @@ _HASH_SEEDS = 2**32
 _NAMED = re.compile(r"(?<![\w.-])python[\d.]*(?![\w-])")
 
 
-def runs_python(prepared: Ready) -> bool:
+def runs_python(prepared: ReadyProcess) -> bool:
     """Return whether a call starts Python, as far as its words show."""
     call = prepared.call
     if prepared.shell_text:
@@ -124,7 +124,7 @@ def runs_python(prepared: Ready) -> bool:
     return starts_python(call.command if call and call.command else prepared.shown)
 
 
-def with_random_state(prepared: Ready, draw: str) -> Ready:
+def with_random_state(prepared: ReadyProcess, draw: str) -> ReadyProcess:
     """Return the call with the hash seed and padding drawn from ``draw``; values that the user set take precedence."""
     number = int.from_bytes(hashlib.blake2b(draw.encode(), digest_size=12).digest(), "big")
     rest, seed = divmod(number, _HASH_SEEDS)
@@ -137,13 +137,13 @@ _FACTOR, _LEAST = 1.5, 0.002
 _LONG = 2.0
 _SHOWN = 60
 
-Start = Callable[[Ready], Invoked]
+Start = Callable[[ReadyProcess], Invoked]
 _Key = tuple[Side, int | None]
 
 
 @dataclass
 class _Seen:
-    prepared: Ready
+    prepared: ReadyProcess
     read: Usage
     """Usage of the run whose output was read."""
     unread: list[float] = field(default_factory=list)
@@ -162,19 +162,19 @@ class UnreadOutput:
         self._seen: dict[_Key, _Seen | None] = {}
         """None if a program did not end in time with a reader."""
 
-    def with_reader(self, prepared: Ready) -> Ready | None:
+    def with_reader(self, prepared: ReadyProcess) -> ReadyProcess | None:
         """Return the same call with a reader, None if it does not need one or had one before."""
         return _piped(prepared) if _discards(prepared) and _key(prepared) not in self._seen else None
 
-    def note_read(self, prepared: Ready, invoked: Invoked) -> None:
+    def note_read(self, prepared: ReadyProcess, invoked: Invoked) -> None:
         """Store the usage of a run whose output was read."""
         self._seen[_key(prepared)] = _Seen(prepared, invoked.usage)
 
-    def give_up(self, prepared: Ready) -> None:
+    def give_up(self, prepared: ReadyProcess) -> None:
         """Do not try a reader again, because the program did not end in time with one."""
         self._seen[_key(prepared)] = None
 
-    def note(self, prepared: Ready, invoked: Invoked) -> None:
+    def note(self, prepared: ReadyProcess, invoked: Invoked) -> None:
         """Store the usage of a timed run."""
         seen = self._seen.get(_key(prepared))
         if seen:
@@ -192,18 +192,18 @@ class UnreadOutput:
         return said
 
 
-def _discards(prepared: Ready) -> bool:
+def _discards(prepared: ReadyProcess) -> bool:
     """Return whether the output goes to /dev/null by default, and the figures are those of the program itself."""
     tool, call = prepared.tool, prepared.call
     unasked = bool(call and not call.stdout) and prepared.planned.step.stdout is None
     return unasked and tool is not None and tool.passes_stdout and not tool.program
 
 
-def _key(prepared: Ready) -> _Key:
+def _key(prepared: ReadyProcess) -> _Key:
     return prepared.side, prepared.ops
 
 
-def _piped(prepared: Ready) -> Ready:
+def _piped(prepared: ReadyProcess) -> ReadyProcess:
     return replace(prepared, call=replace(prepared.call, stdout=PIPE)) if prepared.call else prepared
 
 

@@ -23,7 +23,14 @@ from perfflow.execute.child import find_program
 from perfflow.execute.context import TreeContext, search_path, variables_of
 from perfflow.execute.deadline import Deadline
 from perfflow.execute.invoke import Failure, OutOfTimeFailure, require_space, trim_and_mask
-from perfflow.execute.prepare import PreparationError, Ready, first_count, missing_program, rendered, why_elsewhere
+from perfflow.execute.prepare import (
+    PreparationError,
+    ReadyProcess,
+    first_count,
+    missing_program,
+    rendered,
+    why_elsewhere,
+)
 from perfflow.execute.schedule import Schedule, StepRun, StepStatus
 from perfflow.model.errors import StepError
 from perfflow.model.readings import Side
@@ -109,7 +116,7 @@ def require_startable(session: RunSession, planned: Planned, run: StepRun) -> No
             raise Failure(f"{session.where(side)}{reason}")
 
 
-def _not_startable(prepared: Ready) -> str:
+def _not_startable(prepared: ReadyProcess) -> str:
     """Return why the first process of a call cannot start, '' if no reason is known."""
     try:
         first = prepared.invocations()[0]

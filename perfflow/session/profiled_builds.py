@@ -11,7 +11,7 @@ from pathlib import Path
 
 from perfflow.execute import invoke
 from perfflow.execute.invoke import Failure, adapter_failures
-from perfflow.execute.prepare import Ready, ready
+from perfflow.execute.prepare import ReadyProcess, ready
 from perfflow.execute.schedule import StepRun
 from perfflow.model.readings import Side
 from perfflow.plan.plan import Planned
@@ -33,7 +33,7 @@ class ProfiledBuilds:
 
     def _built(self, source: Planned) -> Mapping[Side, Path]:
         session, tool = self._session, source.tool
-        measured: dict[Side, Ready] = {}
+        measured: dict[Side, ReadyProcess] = {}
         places: dict[Side, Path] = {}
         lacking = False
         for side in session.sides_of(source):
@@ -48,7 +48,7 @@ class ProfiledBuilds:
         return self._again(source, measured, places) if lacking else places
 
     def _again(
-        self, source: Planned, measured: Mapping[Side, Ready], places: Mapping[Side, Path]
+        self, source: Planned, measured: Mapping[Side, ReadyProcess], places: Mapping[Side, Path]
     ) -> Mapping[Side, Path]:
         """Build every side with source lines; if one does not build, use the measured builds of all sides."""
         found: dict[Side, Path] = {}

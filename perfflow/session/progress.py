@@ -17,7 +17,7 @@ from typing import Protocol
 
 from perfflow.execute.deadline import Deadline
 from perfflow.execute.schedule import StepRun
-from perfflow.machine.lock import Queue
+from perfflow.machine.lock import LockQueue
 from perfflow.plan.plan import Planned
 from perfflow.sampling.pairs import SamplingProgress
 
@@ -35,7 +35,7 @@ class Progress(Protocol):
     def started(self, planned: Planned) -> None:
         """A step starts."""
 
-    def waiting(self, planned: Planned, queue: Queue) -> None:
+    def waiting(self, planned: Planned, queue: LockQueue) -> None:
         """A step waits for the machine. Called again when its place in the queue changes, and every 10 s."""
 
     def granted(self, planned: Planned) -> None:
@@ -60,7 +60,7 @@ class NoProgress:
     def started(self, planned: Planned) -> None:
         """A step starts."""
 
-    def waiting(self, planned: Planned, queue: Queue) -> None:
+    def waiting(self, planned: Planned, queue: LockQueue) -> None:
         """A step waits for the machine."""
 
     def granted(self, planned: Planned) -> None:
@@ -83,7 +83,7 @@ class Nested(NoProgress):
     outer: Progress
     candidate: Planned
 
-    def waiting(self, planned: Planned, queue: Queue) -> None:  # noqa: ARG002 (the protocol's name)
+    def waiting(self, planned: Planned, queue: LockQueue) -> None:  # noqa: ARG002 (the protocol's name)
         """The candidate waits for the machine."""
         self.outer.waiting(self.candidate, queue)
 
@@ -110,7 +110,7 @@ class Renamed(NoProgress):
         """A step starts on this revision."""
         self.outer.started(self._named(planned))
 
-    def waiting(self, planned: Planned, queue: Queue) -> None:
+    def waiting(self, planned: Planned, queue: LockQueue) -> None:
         """It waits for the machine."""
         self.outer.waiting(self._named(planned), queue)
 

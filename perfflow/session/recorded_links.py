@@ -9,13 +9,13 @@ from pathlib import Path
 
 from perfflow.execute.context import TreeContext
 from perfflow.execute.layouts.relinking import recording
-from perfflow.execute.prepare import Ready
+from perfflow.execute.prepare import ReadyProcess
 
 RECORDINGS = "recordings"
 """Subfolder for recorded links, in a tree's folder for code layouts."""
 
 
-def with_links_recorded(context: TreeContext, prepared: Ready) -> Ready:
+def with_links_recorded(context: TreeContext, prepared: ReadyProcess) -> ReadyProcess:
     """Return the same call, with its links recorded if layouts of its executables may be drawn."""
     return replace(prepared, env=_recorded(context.layouts, prepared.env)) if context.layouts else prepared
 

@@ -17,7 +17,7 @@ from perfflow.plan.plan import Plan, Planned, users_of
 
 
 @dataclass(frozen=True, eq=False)
-class Started:
+class StartedService:
     """A background step with its running service, and the folder of its output."""
 
     run: StepRun
@@ -55,22 +55,22 @@ class Started:
 class Services:
     """All services of a run; used by the threads of its steps."""
 
-    _running: list[Started] = field(default_factory=list)
-    _dead: list[Started] = field(default_factory=list)
+    _running: list[StartedService] = field(default_factory=list)
+    _dead: list[StartedService] = field(default_factory=list)
     _guard: threading.Lock = field(default_factory=threading.Lock)
 
-    def add(self, started: Started) -> None:
+    def add(self, started: StartedService) -> None:
         """Add a service, to be stopped with the others."""
         with self._guard:
             self._running.append(started)
 
-    def remove(self, started: Started) -> None:
+    def remove(self, started: StartedService) -> None:
         """Stop a service whose own step reports its failure."""
         with self._guard:
             self._running.remove(started)
         started.stop()
 
-    def dead_for(self, plan: Plan, planned: Planned) -> Started | None:
+    def dead_for(self, plan: Plan, planned: Planned) -> StartedService | None:
         """Return a dead service that a step may rely on, None if there is none.
 
         A step relies on the services that it uses, and on those that no step names in ``needs``, whose users are
@@ -94,7 +94,7 @@ class Services:
             with contextlib.suppress(KeyboardInterrupt):
                 self._stop(item)
 
-    def _stop(self, item: Started) -> None:
+    def _stop(self, item: StartedService) -> None:
         with self._guard:
             self._running.remove(item)
             if item.unexpected_end:
@@ -111,7 +111,7 @@ class Services:
             yield replace(ended, exit_code=item.service.exit_code)
 
 
-def _matters(item: Started, planned: Planned) -> bool:
+def _matters(item: StartedService, planned: Planned) -> bool:
     return item.planned.id != planned.id and not item.planned.step.continue_on_error
 
 

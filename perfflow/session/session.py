@@ -43,14 +43,14 @@ from perfflow.execute.child import Spawner
 from perfflow.execute.context import Settings, TreeContext
 from perfflow.execute.deadline import Deadline
 from perfflow.execute.invoke import Failure, Invoked
-from perfflow.execute.prepare import Ready, first_count, ready, sides_of
+from perfflow.execute.prepare import ReadyProcess, first_count, ready, sides_of
 from perfflow.execute.schedule import StepRun, StepStatus
 from perfflow.library import search_path
 from perfflow.library.pinned import PROJECT, Library
 from perfflow.library.references import LOCK
 from perfflow.machine import lock, noise
 from perfflow.machine.facts import IDENTITY, facts
-from perfflow.machine.noise import Noise
+from perfflow.machine.noise import MachineNoise
 from perfflow.model.errors import Exit, UserError
 from perfflow.model.plain_data import to_json
 from perfflow.model.readings import Side
@@ -73,7 +73,7 @@ from perfflow.store.run_folder import EVENTS, EventStore, FolderError, RunFolder
 from perfflow.tools.adapter import Pace, Role
 from perfflow.trees import repository
 from perfflow.trees.python_layout import environment
-from perfflow.trees.repository import State
+from perfflow.trees.repository import CodeState
 from perfflow.trees.shared_installs import share_crates
 from perfflow.trees.slots import Slot
 from perfflow.verdict.acceptance import Goal
@@ -235,7 +235,7 @@ class RunSession:
     """Whether to check the noise of the machine before the first measurement."""
     earlier: Earlier = field(default_factory=Earlier)
     """Steps and samples from before the run was interrupted."""
-    noise: Noise | None = None
+    noise: MachineNoise | None = None
     """The noise of the machine, None before the check."""
     contexts: Mapping[Side, TreeContext] = field(default_factory=dict)
     """The trees of both sides if two are compared, else empty: both sides use ``context``."""
@@ -368,7 +368,9 @@ class RunSession:
             for spawner in self._spawners:
                 spawner.close()
 
-    def invoke(self, planned: Planned, side: Side, run: StepRun, ops: int | None = None) -> tuple[Ready, Invoked]:
+    def invoke(
+        self, planned: Planned, side: Side, run: StepRun, ops: int | None = None
+    ) -> tuple[ReadyProcess, Invoked]:
         """Prepare and run one call of a step on one side. Raises PreparationError and Failure."""
         prepared = self.prepare(planned, side, run, ops)
         return prepared, self.start(prepared, run)
@@ -381,7 +383,7 @@ class RunSession:
         ops: int | None = None,
         chosen: tuple[str, ...] = (),
         pace: Pace | None = None,
-    ) -> Ready:
+    ) -> ReadyProcess:
         """Return one call of a step on one side, and note it in ``run``. Raises PreparationError."""
         folder = self.folder_of(planned, side)
         prepared = ready(self.tree_context_of(side), planned, side, folder, ops, chosen)
@@ -405,7 +407,7 @@ class RunSession:
             folder.mkdir(exist_ok=True)
         return folder
 
-    def start(self, prepared: Ready, run: StepRun) -> Invoked:
+    def start(self, prepared: ReadyProcess, run: StepRun) -> Invoked:
         """Run a prepared call, as many times as it specifies. Raises Failure."""
         folder = self.folder_of(prepared.planned, prepared.side)
         try:
@@ -511,7 +513,7 @@ def context_in(context: TreeContext, slot: Slot, settings: Settings) -> TreeCont
 
 
 def shown_in(
-    slot: Slot, state: State, context: TreeContext, settings: Settings, building: Collection[str]
+    slot: Slot, state: CodeState, context: TreeContext, settings: Settings, building: Collection[str]
 ) -> TreeContext:
     """Check out a state of the code in a slot, remove builds made with other settings, and return its context."""
     slot.switch(state.tree, state.commit)

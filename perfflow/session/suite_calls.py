@@ -8,7 +8,7 @@ from pathlib import Path
 
 from perfflow.execute import invoke
 from perfflow.execute.invoke import Failure
-from perfflow.execute.prepare import Ready, ready
+from perfflow.execute.prepare import ReadyProcess, ready
 from perfflow.model.readings import Side
 from perfflow.plan.plan import Planned
 from perfflow.session.profiled_builds import ProfiledBuilds
@@ -54,7 +54,7 @@ class SuiteCalls:
             found = {tool.iteration_counts(self.call(side, folder, only), seconds) if tool else () for side in sides}
         return found.pop() if len(found) == 1 else ()
 
-    def under(self, prepared: Ready, call: Call) -> Ready:
+    def under(self, prepared: ReadyProcess, call: Call) -> ReadyProcess:
         """Return the call ``prepared`` of another tool, whose command is now what the suite's ``call`` starts.
 
         Raises Failure.
@@ -73,5 +73,5 @@ class SuiteCalls:
         with invoke.adapter_failures(self._source.tool):
             return self._source.tool.iterated(call) if self._source.tool else ""
 
-    def _ready(self, side: Side, folder: Path, only: str) -> Ready:
+    def _ready(self, side: Side, folder: Path, only: str) -> ReadyProcess:
         return ready(self._session.tree_context_of(side), self._source, side, folder, chosen=(only,) if only else ())

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from perfflow.execute.child import StartError
 from perfflow.execute.invoke import Invoked
-from perfflow.execute.prepare import Ready
+from perfflow.execute.prepare import ReadyProcess
 from perfflow.model.readings import WAITED, Side
 from perfflow.session.session import RunSession
 from perfflow.tools import adapter
@@ -19,7 +19,7 @@ _WHOLE = ("",)
 """Stands for all benchmarks of a suite that runs as a whole."""
 
 
-def compiled(session: RunSession, step_id: str, name: str, prepared: Ready) -> Path | None:
+def compiled(session: RunSession, step_id: str, name: str, prepared: ReadyProcess) -> Path | None:
     """Compile a library of tools/drivers for a step, once, and return its path; None if there is no C compiler."""
     path = session.folder.step(step_id) / f"{name}.so"
     if not path.exists():
@@ -40,7 +40,7 @@ class SuiteClock:
         self._session = session
         self._computes: dict[tuple[Side, str], bool] = {}
 
-    def note_warm_up(self, prepared: Ready, invoked: Invoked) -> None:
+    def note_warm_up(self, prepared: ReadyProcess, invoked: Invoked) -> None:
         """Note whether the benchmarks of a warm-up run only computed."""
         process = invoked.usage.only_computes
         found = {(item.benchmark, item.metric): item for item in invoked.parsed.readings}
@@ -54,7 +54,7 @@ class SuiteClock:
         """Return whether a benchmark, by its id in the suite, was seen on both sides and only computed."""
         return all(self._computes.get((side, name)) for side in Side)
 
-    def timed(self, prepared: Ready) -> Ready:
+    def timed(self, prepared: ReadyProcess) -> ReadyProcess:
         """Return the call with the clock of CPU time, if all its benchmarks only compute."""
         call, tool = prepared.call, prepared.tool
         # A self-test plants its slowdown with a library of its own, before each reading of the clock.

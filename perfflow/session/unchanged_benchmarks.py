@@ -18,7 +18,7 @@ from functools import partial
 from perfflow.execute import invoke
 from perfflow.execute.child import StartError, ending
 from perfflow.execute.invoke import Failure
-from perfflow.execute.prepare import HASH_SEED, Ready, first_count, ready
+from perfflow.execute.prepare import HASH_SEED, ReadyProcess, first_count, ready
 from perfflow.model.plain_data import to_json
 from perfflow.model.readings import Side
 from perfflow.sampling.pairs import BenchmarkToSample
@@ -29,7 +29,7 @@ from perfflow.session.own_code import checking_code, differ_in_code_only, runs_p
 from perfflow.store.run_facts import UnchangedBenchmark
 from perfflow.tools.adapter import FEWEST, Call
 from perfflow.unchanged import native
-from perfflow.unchanged.model import Trace, Unchanged, compare
+from perfflow.unchanged.model import BenchmarkTrace, Unchanged, compare
 from perfflow.unchanged.native import Lines
 from perfflow.unchanged.python_traces import lines_of_code, read_traces, write_settings
 
@@ -119,10 +119,10 @@ class _Recording:
         else:
             yield from self._of_programs(is_python=any(map(runs_python, calls.values())))
 
-    def _of_python(self, prepared: Ready) -> Mapping[str, Trace]:
+    def _of_python(self, prepared: ReadyProcess) -> Mapping[str, BenchmarkTrace]:
         return recorded(prepared, self._about(prepared), partial(_python_traces, self._bench, prepared))
 
-    def _about(self, prepared: Ready) -> list[str]:
+    def _about(self, prepared: ReadyProcess) -> list[str]:
         return [words_of(prepared), *self._bench.files[prepared.side]]
 
     def _of_programs(self, *, is_python: bool) -> Iterator[tuple[str, Unchanged]]:
@@ -153,7 +153,7 @@ class _Recording:
             groups.setdefault(first.argv[0], []).append(own_id)
         yield from map(tuple, groups.values())
 
-    def _note_lines_of_python(self, prepared: Ready, traces: Mapping[str, Trace]) -> None:
+    def _note_lines_of_python(self, prepared: ReadyProcess, traces: Mapping[str, BenchmarkTrace]) -> None:
         if not set(self._ids) <= set(traces) or any(found.unknown or found.unseen for found in traces.values()):
             return
         for found in traces.values():
@@ -163,7 +163,7 @@ class _Recording:
         sources = (file for file in self._bench.session.changed if file.endswith(".py"))
         self.known = {file: set(lines_of_code(root / file)) for file in sources}
 
-    def _note_lines(self, prepared: Ready) -> None:
+    def _note_lines(self, prepared: ReadyProcess) -> None:
         """Note the lines of a traced program. Without its debug information, and addr2line, nothing is known."""
         try:
             folder = self._bench.session.folder_of(self._bench.planned, prepared.side) / FOLDER
@@ -193,14 +193,14 @@ class _Recording:
         found = compare(*traces) if traces else None
         return found if isinstance(found, Unchanged) else None
 
-    def _traced(self, prepared: Ready) -> Trace:
+    def _traced(self, prepared: ReadyProcess) -> BenchmarkTrace:
         """Return the trace of a call, with as few iterations as its tool takes. Raises Failure."""
         if prepared.call is None:
-            return Trace(unknown=("it has no call",))
+            return BenchmarkTrace(unknown=("it has no call",))
         call = prepared.call
         return recorded(prepared, self._about(prepared), lambda: {"": self._traced_now(prepared, call)})[""]
 
-    def _traced_now(self, prepared: Ready, call: Call) -> Trace:
+    def _traced_now(self, prepared: ReadyProcess, call: Call) -> BenchmarkTrace:
         shutil.rmtree(call.folder, ignore_errors=True)
         call.folder.mkdir(parents=True)
         left = max(1.0, self._ends - time.monotonic())
@@ -210,7 +210,7 @@ class _Recording:
             return native.trace(self._bench.session.spawner(), changed, call.folder)
 
 
-def _prepared(bench: Bench, side: Side, chosen: tuple[str, ...]) -> Ready:
+def _prepared(bench: Bench, side: Side, chosen: tuple[str, ...]) -> ReadyProcess:
     """Return the call that records the chosen benchmarks on a side. Raises PreparationError."""
     session, planned = bench.session, bench.planned
     context, folder = session.tree_context_of(side), session.folder_of(planned, side)
@@ -221,7 +221,7 @@ def _prepared(bench: Bench, side: Side, chosen: tuple[str, ...]) -> Ready:
 
 
 @contextmanager
-def _checked(bench: Bench, prepared: Ready) -> Iterator[Ready]:
+def _checked(bench: Bench, prepared: ReadyProcess) -> Iterator[ReadyProcess]:
     """Yield the call with its modules recorded. Raises Failure, with the side, if code of another tree ran."""
     try:
         with checking_code(prepared, bench.run) as (changed, _):
@@ -231,7 +231,7 @@ def _checked(bench: Bench, prepared: Ready) -> Iterator[Ready]:
         raise
 
 
-def _python_traces(bench: Bench, prepared: Ready) -> dict[str, Trace]:
+def _python_traces(bench: Bench, prepared: ReadyProcess) -> dict[str, BenchmarkTrace]:
     """Return the traces of a side by the benchmarks' own ids; of those that it could record. Raises Failure."""
     session, tool, call = bench.session, prepared.tool, prepared.call
     if tool is None or call is None or prepared.slot is None:

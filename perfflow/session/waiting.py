@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
-from perfflow.machine.lock import Queue, machine_alone
+from perfflow.machine.lock import LockQueue, machine_alone
 from perfflow.plan.plan import Planned
 from perfflow.session.session import RunSession, now
 
@@ -13,9 +13,9 @@ from perfflow.session.session import RunSession, now
 @contextmanager
 def machine_for(session: RunSession, planned: Planned) -> Iterator[None]:
     """Give a step the machine alone. Raises LockError, also after the lock timeout of the session."""
-    last: Queue | None = None
+    last: LockQueue | None = None
 
-    def waiting(queue: Queue) -> None:
+    def waiting(queue: LockQueue) -> None:
         nonlocal last
         session.waits.begin()
         if queue != last:

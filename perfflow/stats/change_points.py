@@ -36,8 +36,8 @@ from operator import mul
 from statistics import median
 
 from perfflow.stats import series_noise
-from perfflow.stats.partition import SHORT, Partition, Sums, partition, penalty
-from perfflow.stats.series_noise import Noise, drawn_in
+from perfflow.stats.partition import SHORT, Partition, PrefixSums, partition, penalty
+from perfflow.stats.series_noise import SeriesNoise, drawn_in
 
 _EXTRA = 3.0
 """Gain that a change needs here in addition to the penalty, because the series is searched a second time."""
@@ -45,7 +45,7 @@ _FEWEST_AFTER = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class LevelStep:
     """A step found in the innovations; its level and size are logarithms, like the series."""
 
     at: int
@@ -58,7 +58,7 @@ class Step:
     """Standard error of ``size`` in the test that found it; for few points far below that of two levels."""
 
 
-def further_changes(noise: Noise, found: Partition) -> dict[int, Step]:
+def further_changes(noise: SeriesNoise, found: Partition) -> dict[int, LevelStep]:
     """Return additional steps inside the stretches of ``found``, by their boundaries.
 
     There is at most one step in each stretch, and none if the estimated correlation is 0.
@@ -67,7 +67,7 @@ def further_changes(noise: Noise, found: Partition) -> dict[int, Step]:
         return {}
     n = len(noise.clipped)
     series = _Whitened.of(noise, found.weights)
-    further: dict[int, Step] = {}
+    further: dict[int, LevelStep] = {}
     for begin, end in pairwise([0, *found.boundaries, n]):
         # Only the newest stretch may be short; elsewhere it would be a group of outliers.
         last = end - (SHORT if end < n else _FEWEST_AFTER)
@@ -87,7 +87,7 @@ class _Whitened:
     """One over the variance of the innovation; 0 for an outlier and the point after it."""
 
     @classmethod
-    def of(cls, noise: Noise, weights: Sequence[float]) -> _Whitened:
+    def of(cls, noise: SeriesNoise, weights: Sequence[float]) -> _Whitened:
         x, rho = noise.clipped, noise.cautious_rho
         total = [error * error + own for error, own in zip(noise.errors, noise.between, strict=True)]
         # The variance within runs does not depend on the neighbour.
@@ -99,7 +99,7 @@ class _Whitened:
         ]
         return cls(values, [1 - share for share in shares], precision)
 
-    def best_step(self, begin: int, end: int, places: range) -> Step | None:
+    def best_step(self, begin: int, end: int, places: range) -> LevelStep | None:
         """Return the step of the largest gain among ``places`` of a stretch, or None.
 
         The regressor of a step is 0 before it, 1 at its first point, and that of the level from the next point on.
@@ -125,7 +125,9 @@ class _Whitened:
         gain, at, size, with_level = best
         # The gain is the square of the size in standard errors.
         return (
-            Step(at, gain, mean - size * with_level / squares[-1], size, abs(size) / math.sqrt(gain)) if gain else None
+            LevelStep(at, gain, mean - size * with_level / squares[-1], size, abs(size) / math.sqrt(gain))
+            if gain
+            else None
         )
 
 
@@ -148,7 +150,7 @@ class Drift:
 
 
 @dataclass(frozen=True, slots=True)
-class Steps:
+class LevelSteps:
     """Changes in one direction: the index of the first point after each, and the levels between them."""
 
     places: Sequence[int]
@@ -168,7 +170,7 @@ class Fitted:
     rho: float
 
 
-def drift_instead(series: Fitted, steps: Steps) -> Drift | None:
+def drift_instead(series: Fitted, steps: LevelSteps) -> Drift | None:
     """Return the drift of at least 16 points that explains the series better than ``steps``, or None.
 
     In the BIC a step has two parameters. A slope has three, and four if it replaces a single step.
@@ -194,7 +196,7 @@ def _slope(series: Fitted, begin: int, end: int, drift: Drift) -> list[float]:
     inside = [drift.size * (number / length) for number in range(length)]
     rise = [0.0] * (drift.begin - begin) + inside + [drift.size] * (end - drift.end)
     rest = [value - more for value, more in zip(series.values[begin:end], rise, strict=True)]
-    base = Sums.of(rest, series.weights[begin:end]).mean(0, end - begin)
+    base = PrefixSums.of(rest, series.weights[begin:end]).mean(0, end - begin)
     return [base + more for more in rise]
 
 
@@ -277,7 +279,7 @@ _ALARM_SCALE, _ALARM_RATE = 1.1, 0.36
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class LevelChange:
     """A change of the level between two points. Levels are natural logarithms, sizes their differences."""
 
     at: int
@@ -299,7 +301,7 @@ class Change:
 class FoundChanges:
     """The result of ``changes``."""
 
-    changes: tuple[Change, ...] = ()
+    changes: tuple[LevelChange, ...] = ()
     drifts: tuple[Drift, ...] = ()
     rho: float = 0.0
     """Correlation of neighbouring points around their levels, 0 to 0.85; imprecise below 60 points."""
@@ -342,18 +344,18 @@ class _Cut:
     """A partition with its levels, and the places of its changes."""
 
     values: Sequence[float]
-    noise: Noise
+    noise: SeriesNoise
     found: Partition
-    further: dict[int, Step]
+    further: dict[int, LevelStep]
     """Boundaries in addition to those of the partition, with their steps."""
     boundaries: list[int]
-    sums: Sums
+    sums: PrefixSums
     levels: list[float]
     places: list[_Place]
 
     @classmethod
-    def of(cls, values: Sequence[float], noise: Noise, found: Partition) -> _Cut:
-        sums = Sums.of(noise.clipped, found.weights)
+    def of(cls, values: Sequence[float], noise: SeriesNoise, found: Partition) -> _Cut:
+        sums = PrefixSums.of(noise.clipped, found.weights)
         further = further_changes(noise, found)
         boundaries = sorted([*found.boundaries, *further])
         edges = [0, *boundaries, len(values)]
@@ -379,24 +381,24 @@ class _Cut:
         weights = self.found.weights[begin:end]
         return math.fsum(map(mul, drawn, weights)) / math.fsum(weights)
 
-    def change(self, number: int) -> Change:
+    def change(self, number: int) -> LevelChange:
         step = self.further.get(self.boundaries[number]) or self._step(number)
         reach = _TWO_SIDED_99 * step.error
         alarm = _ALARM_SCALE * max(1.0, len(self.values) / 200) * math.exp(-_ALARM_RATE * step.gain)
         place, before = self.places[number], step.before + self.noise.center
-        return Change(
+        return LevelChange(
             *(place.at, place.earliest, place.latest),
             *(before, before + step.size, step.size, step.size - reach, step.size + reach),
             1 - min(1.0, alarm),
         )
 
-    def _step(self, number: int) -> Step:
+    def _step(self, number: int) -> LevelStep:
         """Return the step at a boundary of the partition: the difference of the levels on both sides."""
         edges = [0, *self.boundaries, len(self.values)]
         begin, boundary, end = edges[number : number + 3]
         before, after = self._level(number, begin, boundary), self._level(number + 1, boundary, end)
         error = math.sqrt(1 / self.sums.weight(begin, boundary) + 1 / self.sums.weight(boundary, end))
-        return Step(boundary, self.sums.gain(begin, boundary, end), before, after - before, error)
+        return LevelStep(boundary, self.sums.gain(begin, boundary, end), before, after - before, error)
 
 
 @dataclass(frozen=True, slots=True)
@@ -404,7 +406,7 @@ class _Placer:
     """Places changes by the Student's t loss of the innovations of the values, which are not clipped."""
 
     values: list[float]
-    noise: Noise
+    noise: SeriesNoise
 
     def place(self, first: int, boundary: int, end: int, levels: tuple[float, float]) -> _Place:
         """Return the position of least loss within 12 points of ``boundary``, and the smallest range that holds 95%."""
@@ -465,7 +467,7 @@ def _drifts(cut: _Cut) -> tuple[tuple[Drift, ...], set[int]]:
         last = first
         while last + 1 < len(rises) and rises[last + 1] == rises[first]:
             last += 1
-        steps = Steps(places[first : last + 1], levels[first : last + 2], edges[first], edges[last + 2])
+        steps = LevelSteps(places[first : last + 1], levels[first : last + 2], edges[first], edges[last + 2])
         drift = drift_instead(series, steps)
         if drift:
             drifts.append(drift)
@@ -561,7 +563,7 @@ def review_suspicion(
 class _Ends:
     """A stretch whose last points are compared with the points before them."""
 
-    sums: Sums
+    sums: PrefixSums
     rho: float
     count: int
     center: float
@@ -569,7 +571,7 @@ class _Ends:
     @classmethod
     def of(cls, values: Sequence[float], errors: Sequence[float]) -> _Ends:
         noise = series_noise.estimate(values, errors)
-        return cls(Sums.of(noise.clipped, noise.weights()), noise.cautious_rho, len(values), noise.center)
+        return cls(PrefixSums.of(noise.clipped, noise.weights()), noise.cautious_rho, len(values), noise.center)
 
     def size(self, at: int) -> float:
         return self.sums.mean(at, self.count) - self.sums.mean(0, at)

@@ -36,14 +36,14 @@ def penalty(n: int) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class Sums:
+class PrefixSums:
     """Prefix sums of weights and weighted values, n + 1 each: every mean in constant time."""
 
     values: list[float]
     weights: list[float]
 
     @classmethod
-    def of(cls, values: Sequence[float], weights: Sequence[float]) -> Sums:
+    def of(cls, values: Sequence[float], weights: Sequence[float]) -> PrefixSums:
         """Create the sums of n values and their n weights, which are 0 or positive."""
         return cls([0.0, *accumulate(map(mul, values, weights))], [0.0, *accumulate(weights)])
 
@@ -83,7 +83,7 @@ def partition(values: Sequence[float], weights: Sequence[float]) -> Partition:
     outliers: list[tuple[int, int]] = []
     rounds = 0
     while True:
-        sums = Sums.of(values, live)
+        sums = PrefixSums.of(values, live)
         found = boundaries(sums)
         short = [
             (begin, end) for begin, end in pairwise(found) if sum(weight > 0 for weight in live[begin:end]) < SHORT
@@ -109,13 +109,13 @@ def _merged(groups: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
     return merged
 
 
-def boundaries(sums: Sums) -> list[int]:
+def boundaries(sums: PrefixSums) -> list[int]:
     """Return the inner boundaries of the best partition; beyond 400 points, only screened positions are tried."""
     n = len(sums.weights) - 1
     return _cut_screened(sums) if n > WHOLE else cut(sums, range(n + 1))
 
 
-def cut(sums: Sums, positions: Iterable[int]) -> list[int]:
+def cut(sums: PrefixSums, positions: Iterable[int]) -> list[int]:
     """Return the inner boundaries with the least loss plus penalties among ``positions``, which run from 0 to n.
 
     A start of the last stretch is dropped once another start is better for every level that later points may have: at
@@ -152,7 +152,7 @@ def cut(sums: Sums, positions: Iterable[int]) -> list[int]:
     return boundaries[::-1]
 
 
-def _cut_screened(sums: Sums) -> list[int]:
+def _cut_screened(sums: PrefixSums) -> list[int]:
     n = len(sums.weights) - 1
     rough = cut(sums, screened(sums))
     moved = {
@@ -161,12 +161,12 @@ def _cut_screened(sums: Sums) -> list[int]:
     return sorted(moved)
 
 
-def _best_cut(sums: Sums, begin: int, at: int, end: int) -> int:
+def _best_cut(sums: PrefixSums, begin: int, at: int, end: int) -> int:
     near = range(max(begin + 1, at - _MOVED), min(end, at + _MOVED + 1))
     return max(near, key=lambda one: sums.gain(begin, one, end))
 
 
-def screened(sums: Sums) -> list[int]:
+def screened(sums: PrefixSums) -> list[int]:
     """Return 0, n, the last 20 positions, and the local maxima of moving sums of 5 to 160 points on either side."""
     n = len(sums.weights) - 1
     kept = {0, n, *range(max(1, n - _NEWEST), n)}
@@ -182,7 +182,7 @@ def screened(sums: Sums) -> list[int]:
     return sorted(kept)
 
 
-def _contrasts(sums: Sums, width: int) -> list[float]:
+def _contrasts(sums: PrefixSums, width: int) -> list[float]:
     """Return the gain of a cut at ``width``, ``width + 1``, ..., computed from ``width`` points on either side."""
     values, weights = sums.values, sums.weights
     return [

@@ -23,7 +23,7 @@ from itertools import pairwise
 from operator import mul, truediv
 from statistics import median
 
-from perfflow.stats.partition import Sums, boundaries
+from perfflow.stats.partition import PrefixSums, boundaries
 
 _BLOCK = 5
 """Differences in a block."""
@@ -69,7 +69,7 @@ def _ends(y: Sequence[float], floor: float) -> list[int]:
     starts = [_BLOCK * number for number in range(count)]
     stops = [*starts[1:], len(sizes)]
     blocks = [math.log(max(median(sizes[a:b]), least)) for a, b in zip(starts, stops, strict=True)]
-    sums = Sums.of(blocks, [1 / _BLOCK_VARIANCE] * count)
+    sums = PrefixSums.of(blocks, [1 / _BLOCK_VARIANCE] * count)
     cuts = boundaries(sums)
     while cuts:
         edges = [0, *cuts, count]
@@ -108,7 +108,7 @@ _LEAST = 1e-6
 
 
 @dataclass(frozen=True, slots=True)
-class Noise:
+class SeriesNoise:
     """The result of ``estimate`` for a series of n points."""
 
     clipped: list[float]
@@ -155,7 +155,7 @@ def check(values: Sequence[float], errors: Sequence[float]) -> None:
                 raise ValueError(f"{name} {index} is {number}; it must be from {least:g} to {LARGEST:g}: {remedy}")
 
 
-def estimate(values: Sequence[float], errors: Sequence[float]) -> Noise:
+def estimate(values: Sequence[float], errors: Sequence[float]) -> SeriesNoise:
     """Return the noise of at least 12 values with their standard errors, which must satisfy ``check``."""
     n = len(values)
     center = median(values)
@@ -178,7 +178,7 @@ def estimate(values: Sequence[float], errors: Sequence[float]) -> Noise:
     clips = ([one if one < most else most for one in _shares(clipped, local, lag)] for lag in lags)  # noqa: FURB136 (slow)
     squares = [sum(each) / (n - lag) for each, lag in zip(clips, lags, strict=True)]
     share, rho = _fit([max(square - within, 0.05 * square, floor) for square in squares])
-    return Noise(clipped, own, reaches, center, _between(local, known_part, share, within), rho)
+    return SeriesNoise(clipped, own, reaches, center, _between(local, known_part, share, within), rho)
 
 
 def _between(local: Sequence[float], known: Sequence[float], share: float, within: float) -> list[float]:

@@ -158,7 +158,7 @@ def _empty() -> dict[Side, list[Reading]]:
 
 
 @dataclass
-class Series:
+class MetricSeries:
     """All readings of one metric of one benchmark.
 
     ``design`` is the sampling design. ``paired``: the sides have the same length and were taken in random order.
@@ -175,7 +175,7 @@ class Series:
     sides: dict[Side, list[Reading]] = field(default_factory=_empty)
     lone: dict[Side, list[Reading]] = field(default_factory=_empty)
     """Readings without a partner in their pair: all readings of a metric that only one side has."""
-    built: Series | None = None
+    built: MetricSeries | None = None
     """The readings of the programs as built, if fresh code layouts decide."""
     layouts: dict[Side, list[int]] = field(default_factory=lambda: {side: [] for side in Side})
     """The code layout number of each reading of a side; the readings are sorted by it."""
@@ -255,7 +255,7 @@ class Record:
     """sha256 of the declared input files by path; None for runs of versions that did not record it."""
     planned: dict[str, PlannedStep] = field(default_factory=dict)
     steps: dict[str, StepRecord] = field(default_factory=dict)
-    series: dict[tuple[str, str], Series] = field(default_factory=dict)
+    series: dict[tuple[str, str], MetricSeries] = field(default_factory=dict)
     expected: dict[tuple[str, str], Expectation] = field(default_factory=dict)
     """Expectations from the calibration of this machine, by benchmark and metric."""
     interrupted: bool = False
@@ -387,7 +387,7 @@ class Record:
             without_layouts={**self.without_layouts, **final.without_layouts},
         )
 
-    def _profiled_again(self, last: Record) -> dict[tuple[str, str], Series]:
+    def _profiled_again(self, last: Record) -> dict[tuple[str, str], MetricSeries]:
         """Return the profile metrics of the baseline, with those of the accepted state as the candidate's."""
         found = {}
         for key, series in self.series.items():
@@ -473,7 +473,9 @@ class Record:
             series.begin(design, event)
             series.add(side, reading, event.get("layout", 0), event.get("confirmation", 0))
 
-    def _series(self, step: str, reading: Reading, *, paired: bool, two_sided: bool, design: str) -> Series | None:
+    def _series(
+        self, step: str, reading: Reading, *, paired: bool, two_sided: bool, design: str
+    ) -> MetricSeries | None:
         """Return the series of a reading. The first step to measure it owns it; others get a warning and None."""
         plan = self.plan_of(step)
         benchmark = reading.benchmark or plan.benchmark or step
@@ -487,7 +489,9 @@ class Record:
         series = self.series.get(key)
         if series is None:
             design = Design.LOOKS if design == Design.CONFIRM else design
-            series = Series(benchmark, reading.metric, step, plan.tool, paired, two_sided, design, group=self._group)
+            series = MetricSeries(
+                benchmark, reading.metric, step, plan.tool, paired, two_sided, design, group=self._group
+            )
             self.series[key] = series
         if series.step == step:
             return series
@@ -503,21 +507,21 @@ class Record:
         job = self.jobs.get(group)
         return str((job.machine if job else self.machine).get("identity", ""))
 
-    def node_of(self, series: Series) -> str:
+    def node_of(self, series: MetricSeries) -> str:
         """Return the cluster node that measured a series; '' for this machine."""
         job = self.jobs.get(series.group)
         return job.node if job else ""
 
-    def lost_before(self, series: Series) -> list[str]:
+    def lost_before(self, series: MetricSeries) -> list[str]:
         """Return a warning if a lost job had begun to measure a series; else an empty list."""
         job = self.jobs.get(series.group)
         return [f"measured again from its first pair, after a job was lost: {job.lost}"] if job and job.lost else []
 
-    def why_stopped(self, series: Series) -> str:
+    def why_stopped(self, series: MetricSeries) -> str:
         """Return why the measuring of a series ended; '' if that is not recorded."""
         return _of(self.stopped, series)
 
-    def why_as_built(self, series: Series) -> str:
+    def why_as_built(self, series: MetricSeries) -> str:
         """Return why no code layouts were drawn for a series although they would have decided; '' without a reason."""
         return _of(self.without_layouts, series)
 
@@ -541,7 +545,7 @@ class Record:
         """Return all GPU kernels that steps profiled, in the order of the steps."""
         return [replace(item, step=step_id) for step_id, step in self.ended_steps() for item in step.kernels]
 
-    def precision_of(self, series: Series) -> str:
+    def precision_of(self, series: MetricSeries) -> str:
         """Return the declared precision of a benchmark's arithmetic, '' without one."""
         return self.plan_of(series.step).precision
 
@@ -550,7 +554,7 @@ class Record:
         return [(step_id, item) for step_id, step in self.ended_steps() for item in step.hotspots]
 
 
-def _of(reasons: Mapping[tuple[str, str], str], series: Series) -> str:
+def _of(reasons: Mapping[tuple[str, str], str], series: MetricSeries) -> str:
     """Return the reason for a benchmark, or for its whole step."""
     return reasons.get((series.step, series.benchmark)) or reasons.get((series.step, ""), "")
 

@@ -110,7 +110,7 @@ Share = Annotated[FiniteFloat, Field(ge=0)]
 
 
 @dataclass(frozen=True)
-class Finding:
+class CalibrationFinding:
     """One metric of one benchmark, compared with itself. ``exact`` metrics have no noise and no further data.
 
     ``noise`` is the robust spread of ln(second/first) between the runs of a pair. Of ``trials`` completed comparisons,
@@ -141,7 +141,7 @@ class Finding:
 
 
 @dataclass(frozen=True)
-class Entry:
+class CalibrationEntry:
     """A finding and its origin. ``machine`` is the noise class of the machine then, '' if it was not checked."""
 
     workflow: str
@@ -150,14 +150,14 @@ class Entry:
     seed: int
     version: str
     machine: str
-    finding: Finding
+    finding: CalibrationFinding
 
 
 class _File(BaseModel):
     model_config = ConfigDict(populate_by_name=True, defer_build=True)
     schema_: Literal["perfflow.calibration/1"] = Field(alias="schema")
     identity: str
-    entries: list[Entry]
+    entries: list[CalibrationEntry]
 
 
 def calibration_path(root: Path, identity: str) -> Path:
@@ -170,7 +170,7 @@ def calibration_page(root: Path) -> Path:
     return root / run_folder.HOME / "calibration" / run_folder.PAGE
 
 
-def load_calibrations(root: Path, identity: str) -> list[Entry]:
+def load_calibrations(root: Path, identity: str) -> list[CalibrationEntry]:
     """Return all entries of a machine, none if it was never calibrated. Raises UserError for a damaged file."""
     file = calibration_path(root, identity)
     try:
@@ -183,7 +183,7 @@ def load_calibrations(root: Path, identity: str) -> list[Entry]:
     return found.entries if found.identity == identity else []
 
 
-def store_calibration(root: Path, identity: str, fresh: Sequence[Entry], *, whole: bool) -> Path:
+def store_calibration(root: Path, identity: str, fresh: Sequence[CalibrationEntry], *, whole: bool) -> Path:
     """Store entries of one workflow, replacing all of its entries (``whole``) or those of the same steps."""
     workflows = {entry.workflow for entry in fresh}
     steps = {entry.finding.step for entry in fresh}
@@ -200,15 +200,15 @@ def store_calibration(root: Path, identity: str, fresh: Sequence[Entry], *, whol
     return file
 
 
-def to_json(entries: Sequence[Entry]) -> list[dict[str, Any]]:
+def to_json(entries: Sequence[CalibrationEntry]) -> list[dict[str, Any]]:
     """Return plain data."""
-    found: list[dict[str, Any]] = TypeAdapter(list[Entry]).dump_python(list(entries), mode="json")
+    found: list[dict[str, Any]] = TypeAdapter(list[CalibrationEntry]).dump_python(list(entries), mode="json")
     return found
 
 
-def calibration_entries(data: Sequence[Any]) -> list[Entry]:
+def calibration_entries(data: Sequence[Any]) -> list[CalibrationEntry]:
     """Read entries from plain data. Raises ValueError."""
-    return TypeAdapter(list[Entry]).validate_python(list(data))
+    return TypeAdapter(list[CalibrationEntry]).validate_python(list(data))
 
 
 def expected_noise(root: Path, identity: str, workflow: str, params: Mapping[str, Any]) -> Iterator[Expectation]:

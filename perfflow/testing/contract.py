@@ -33,7 +33,7 @@ import pytest
 from perfflow.execute import invoke, prepare
 from perfflow.execute.child import MARK, Spawner, find_program
 from perfflow.execute.invoke import Failure, Invoked
-from perfflow.execute.prepare import Ready
+from perfflow.execute.prepare import ReadyProcess
 from perfflow.model.errors import ToolOutputError, UserError
 from perfflow.model.readings import Parsed, Side, Usage
 from perfflow.plan.plan import Planned
@@ -339,7 +339,7 @@ class AdapterContract:
         env = {name: value for name, value in os.environ.items() if not name.startswith("COVERAGE")}
         env[MARK] = f"contract-{secrets.token_hex(4)}"
         call = self._call(folder, failing)
-        ready = Ready(planned, Side.BASELINE, call.command, env, self.place, self.timeout, tool, call)
+        ready = ReadyProcess(planned, Side.BASELINE, call.command, env, self.place, self.timeout, tool, call)
         folder.mkdir(exist_ok=True)
         with Spawner() as spawner:
             invoke.prepare(spawner, ready)

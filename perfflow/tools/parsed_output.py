@@ -234,7 +234,7 @@ def from_json(text: str, paths: Paths, units: Mapping[str, str], samples: bool =
     ``samples``: items of one name are samples of one benchmark.
     """
     try:
-        data = json.loads(text, parse_float=_Written)
+        data = json.loads(text, parse_float=_ParsedOutputWritten)
     except (ValueError, RecursionError) as error:
         hint = "; for lines with a JSON object each, write `jsonl`" if text.lstrip().startswith("{") else ""
         raise ToolOutputError(f"the output is not JSON: {error}{hint}") from error
@@ -265,7 +265,7 @@ def from_jsonl(text: str, paths: Paths, units: Mapping[str, str], samples: bool 
         if not line.lstrip().startswith("{"):
             continue
         try:
-            objects[number] = json.loads(line, parse_float=_Written)
+            objects[number] = json.loads(line, parse_float=_ParsedOutputWritten)
             found = list(_json_figures(objects[number], paths, number))
             for name in [] if found or BENCHMARK not in paths else _names(objects[number], paths):
                 unmeasured.setdefault(name, number)
@@ -315,7 +315,7 @@ def _json_figures(data: Any, paths: Paths, first: int) -> Iterator[_Figure]:
         for index, value in enumerate(values):
             if isinstance(value, bool) or not isinstance(value, int | float):
                 raise ToolOutputError(f"{path!r} is {tool_files.shown(value)}, not a number")
-            number = Printed(value, value.step if isinstance(value, _Written) else 1.0)
+            number = Printed(value, value.step if isinstance(value, _ParsedOutputWritten) else 1.0)
             entry = None if BENCHMARK not in paths else first if is_one else index
             yield names[0 if is_one else index], metric, number, entry
 
@@ -342,7 +342,7 @@ def _scalars(item: Any, prefix: str) -> dict[str, Any]:
     return found
 
 
-class _Written(float):
+class _ParsedOutputWritten(float):
     """A number of a JSON text with the step of its last digit."""
 
     step: float

@@ -42,7 +42,7 @@ class SeveralSetsError(ToolOutputError):
 
 
 @dataclass(frozen=True, slots=True)
-class Summary:
+class StoredSummary:
     """A summary of ``count`` samples: the standard ``error`` of their ``statistic``, in base units.
 
     ``statistic`` is '' for the mean, which is also the statistic of single values, or ``p50``.
@@ -79,7 +79,7 @@ class ResultSet:
     facts: Mapping[str, str] = field(default_factory=dict)
     started: str = ""
     failed: Mapping[str, str] = field(default_factory=dict)
-    summaries: Mapping[tuple[str, str], Summary] = field(default_factory=dict)
+    summaries: Mapping[tuple[str, str], StoredSummary] = field(default_factory=dict)
     versions: Mapping[str, str] = field(default_factory=dict)
     batches: Mapping[tuple[str, str], float] = field(default_factory=dict)
 
@@ -137,7 +137,7 @@ def label(name: str) -> str:
 
 
 @dataclass(slots=True)
-class Samples:
+class ValueCollector:
     """Collects values by (benchmark, metric) and refuses those that are not finite and >= 0."""
 
     warnings: list[str] = field(default_factory=list)
@@ -146,7 +146,7 @@ class Samples:
     better: dict[str, Better] = field(default_factory=dict)
     """Directions of units, as far as the file has them."""
     versions: dict[str, str] = field(default_factory=dict)
-    summaries: dict[tuple[str, str], Summary] = field(default_factory=dict)
+    summaries: dict[tuple[str, str], StoredSummary] = field(default_factory=dict)
     _values: dict[tuple[str, str], list[float]] = field(default_factory=dict)
     _batches: dict[tuple[str, str], float] = field(default_factory=dict)
     _metrics: dict[str, Metric] = field(default_factory=dict)
@@ -168,7 +168,7 @@ class Samples:
         if batch > 1:
             self._batches[key] = max(batch, self._batches.get(key, 1.0))
 
-    def add_summary(self, name: str, metric: str, value: float, summary: Summary) -> None:
+    def add_summary(self, name: str, metric: str, value: float, summary: StoredSummary) -> None:
         """Add the mean or median of samples that are not in the file. Raises ToolOutputError as ``add`` does."""
         self.add(name, metric, [value])
         self.summaries[label(name), metric] = summary

@@ -12,7 +12,7 @@ from perfflow.machine.private_folder import private_folder, require_own
 from perfflow.model.errors import Exit, UserError
 from perfflow.trees import commits
 from perfflow.trees.git import Git, remove_tree
-from perfflow.trees.repository import Repository, State, writing
+from perfflow.trees.repository import CodeState, Repository, writing
 
 REFS = "refs/perfflow/"
 CLONES = 9
@@ -22,7 +22,7 @@ CLONES_OF = "clones"
 """Folder of the cache with the clones that jobs work in, one folder per project."""
 
 
-def commit_of(repository: Repository, state: State) -> str:
+def commit_of(repository: Repository, state: CodeState) -> str:
     """Return a commit with the tree that a slot shows for a state; it may contain files of submodules and of head."""
     if repository.tree(state.commit) == state.tree:
         return state.commit

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from perfflow.model.errors import Exit, UserError
 from perfflow.trees import large_files, submodules
 from perfflow.trees.git import Git
-from perfflow.trees.repository import Repository, State
+from perfflow.trees.repository import CodeState, Repository
 
 FALLBACK_NAME, FALLBACK_EMAIL = "perfflow", "perfflow@localhost"
 PREFIX = "perfflow/"
@@ -19,13 +19,13 @@ _LOOSE = 100
 """Most objects that are written to the user's repository as single files; more become a pack (git's own limit)."""
 
 
-def commit(repository: Repository, tree: str, parent: State, message: str) -> State:
+def commit(repository: Repository, tree: str, parent: CodeState, message: str) -> CodeState:
     """Return a commit of ``tree``, as a slot shows it, on top of ``parent``; it is in no branch yet.
 
     Raises UserError if the change affects a submodule.
     """
     own = submodules.linked(repository, tree, parent.commit, parent.tree) if repository.submodules else tree
-    return State(write(repository, own, [parent.commit], message), tree)
+    return CodeState(write(repository, own, [parent.commit], message), tree)
 
 
 def write(repository: Repository, tree: str, parents: Sequence[str], message: str) -> str:

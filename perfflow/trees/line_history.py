@@ -142,7 +142,7 @@ _LINE = re.compile(r"^(?P<commit>[0-9a-f]+) \((?:.*, )?dist=(?P<distance>\d+)\)$
 
 
 @dataclass(frozen=True)
-class Candidate:
+class BisectionCandidate:
     """A commit that may be the first bad one. Testing it rules out at least ``distance`` commits."""
 
     commit: str
@@ -162,7 +162,7 @@ class Described:
 
 def candidates(
     repository: Repository, bad: str, good: Collection[str], *, first_parent: bool = False
-) -> list[Candidate]:
+) -> list[BisectionCandidate]:
     """Return the commits that ``bad`` has but none of ``good``, including ``bad``; the best one to test comes first.
 
     With ``first_parent``, a merge counts as one change, as in `git bisect --first-parent`.
@@ -171,7 +171,7 @@ def candidates(
     words = ("rev-list", "--bisect-all", *walk, bad, *(f"^{commit}" for commit in good))
     found = repository.git().run(*words, what="list the commits to try").decode().splitlines()
     lines = [_LINE.match(line) for line in found]
-    return [Candidate(line["commit"], int(line["distance"])) for line in lines if line]
+    return [BisectionCandidate(line["commit"], int(line["distance"])) for line in lines if line]
 
 
 def described(repository: Repository, commit: str) -> Described:

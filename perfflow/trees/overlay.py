@@ -11,7 +11,7 @@ from pathlib import Path, PurePosixPath
 
 from perfflow.model.errors import UserError
 from perfflow.trees.git import lines, names
-from perfflow.trees.repository import Repository, State
+from perfflow.trees.repository import CodeState, Repository
 
 _LINK = "120000"
 """The mode of a symbolic link."""
@@ -29,7 +29,7 @@ def inside(root: Path, folder: Path, paths: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(found))
 
 
-def overlaid(repository: Repository, base: State, head: State, paths: Sequence[str]) -> tuple[State, int]:
+def overlaid(repository: Repository, base: CodeState, head: CodeState, paths: Sequence[str]) -> tuple[CodeState, int]:
     """Return the base with head's files under ``paths``, and the number of files that this adds or replaces.
 
     paths: relative to the repository. Raises UserError for a path that head does not have, or that is a link.
@@ -51,10 +51,10 @@ def overlaid(repository: Repository, base: State, head: State, paths: Sequence[s
         index = repository.git(folder / "index")
         index.run("read-tree", base.tree)
         index.run("update-index", "-z", "--add", "--replace", "--index-info", input=lines(changed))
-        return State(base.commit, index.line("write-tree"), base.left_out), len(changed)
+        return CodeState(base.commit, index.line("write-tree"), base.left_out), len(changed)
 
 
-def _require_plain(repository: Repository, head: State, path: str) -> None:
+def _require_plain(repository: Repository, head: CodeState, path: str) -> None:
     """Raise UserError if the path is a link, or leads through one: what it shows is not a part of head."""
     for place in (*reversed(PurePosixPath(path).parents[:-1]), PurePosixPath(path)):
         entry = repository.git().run("ls-tree", "-z", "--full-tree", head.tree, "--", str(place))

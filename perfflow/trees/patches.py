@@ -97,7 +97,7 @@ class FileChange:
 
 
 @dataclass(frozen=True)
-class Difference:
+class TreeDifference:
     """A patch that turns one tree into the other, and its size; a renamed file counts as removed and added."""
 
     patch: bytes
@@ -114,13 +114,13 @@ class Difference:
         return sum((file.added or 0) + (file.removed or 0) for file in self.files)
 
 
-def difference(repository: Repository, old: str, new: str) -> Difference:
+def difference(repository: Repository, old: str, new: str) -> TreeDifference:
     """Compare two trees or commits. ``patches.apply`` can apply the ``patch``, including binary files."""
     git = repository.git()
     prefixes = ("--src-prefix=a/", "--dst-prefix=b/")
     patch = git.run("diff-tree", *_PLAIN, *prefixes, "--patch", "--binary", "--full-index", old, new)
     counted = git.run("diff-tree", *_PLAIN, "--numstat", "-z", old, new)
-    return Difference(patch, tuple(_file(entry) for entry in counted.split(b"\0") if entry))
+    return TreeDifference(patch, tuple(_file(entry) for entry in counted.split(b"\0") if entry))
 
 
 def changed_paths(repository: Repository, old: str, new: str) -> tuple[str, ...]:

@@ -31,7 +31,7 @@ _DEEPEN = "this is a shallow clone: git fetch --unshallow (in CI: fetch-depth: 0
 
 
 @dataclass(frozen=True)
-class State:
+class CodeState:
     """A state of the code: its commit, and the tree that a slot shows.
 
     With submodules, the tree differs from that of the commit: it contains their files in place of the links to them.

@@ -32,7 +32,7 @@ from perfflow.model.plain_data import from_json, to_json
 from perfflow.trees import sharing, slot_repository, snapshots
 from perfflow.trees.git import Git, half_written, lines, make_writable, names, remove_tree
 from perfflow.trees.repository import Repository, writing
-from perfflow.trees.snapshots import Recorded, exactly, record
+from perfflow.trees.snapshots import RecordedTree, exactly, record
 
 ASIDE = "aside"
 """Subfolder for the original files, in a tree's folder for code layouts."""
@@ -304,7 +304,7 @@ class Slot:
     def _ignored(self, git: Git) -> Sequence[str]:
         return names(git.run("ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--directory"))
 
-    def take(self) -> Recorded:
+    def take(self) -> RecordedTree:
         """Record the current contents of the slot as a tree, with edits and untracked files of a command."""
         return record(self._git(), self.path, self.share, what=f"record {self.path}")
 

@@ -22,19 +22,19 @@ from pathlib import Path, PurePosixPath
 
 from perfflow.trees import commits, sharing, submodules
 from perfflow.trees.git import Git, lines, names
-from perfflow.trees.repository import Repository, State, open_repository, writing
+from perfflow.trees.repository import CodeState, Repository, open_repository, writing
 from perfflow.trees.submodule_links import links, present
 
 
 @dataclass(frozen=True)
-class Recorded:
+class RecordedTree:
     """The tree that was written, and the folders that it cannot contain."""
 
     tree: str
     left_out: tuple[str, ...]
 
 
-def record(git: Git, worktree: Path, exclude: Iterable[str] = (), what: str = "record the tree") -> Recorded:
+def record(git: Git, worktree: Path, exclude: Iterable[str] = (), what: str = "record the tree") -> RecordedTree:
     """Update the index of ``git`` from ``worktree`` and write it as a tree.
 
     Deletions, modes, links, staged and unstaged changes and conflicts are recorded as they are on disk; paths under
@@ -52,7 +52,7 @@ def record(git: Git, worktree: Path, exclude: Iterable[str] = (), what: str = "r
         # --remove: a file that was deleted meanwhile is left out instead of causing an error.
         git.run("update-index", "-z", "--add", "--remove", "--replace", "--stdin", input=lines(files), what=what)
     left_out = tuple(path for path in untracked if path.endswith("/"))
-    return Recorded(git.line("write-tree", what=what), left_out)
+    return RecordedTree(git.line("write-tree", what=what), left_out)
 
 
 def _others(git: Git, exclude: Iterable[str] = ()) -> list[str]:
@@ -90,14 +90,14 @@ MESSAGE = "The tree as it stood"
 """Message of the commit of uncommitted changes."""
 
 
-def at(repository: Repository, name: str) -> State:
+def at(repository: Repository, name: str) -> CodeState:
     """Return the state of the code at a revision. Raises UserError if it, or a submodule's commit, is missing."""
     commit = repository.revision(name)
     tree = repository.tree(commit)
-    return State(commit, submodules.filled(repository, tree) if repository.submodules else tree)
+    return CodeState(commit, submodules.filled(repository, tree) if repository.submodules else tree)
 
 
-def snapshot(repository: Repository) -> State:
+def snapshot(repository: Repository) -> CodeState:
     """Record tracked, staged and untracked files, deletions, modes and links, but no ignored files.
 
     The commit's parent is HEAD, if there is one. Raises UserError for a file that cannot be read, and for a full disk.
@@ -108,11 +108,11 @@ def snapshot(repository: Repository) -> State:
     unchanged = head is not None and repository.tree(head) == found.tree
     commit = head if head and unchanged else commits.write(repository, found.tree, parents, MESSAGE)
     if not repository.submodules:
-        return State(commit, found.tree, found.left_out)
+        return CodeState(commit, found.tree, found.left_out)
     return _with_submodules(repository, commit, found)
 
 
-def _with_submodules(repository: Repository, commit: str, outer: Recorded) -> State:
+def _with_submodules(repository: Repository, commit: str, outer: RecordedTree) -> CodeState:
     """Replace the link to each checked-out submodule by its current files."""
     tree, left_out = outer.tree, list(outer.left_out)
     for path in present(repository.root):
@@ -121,7 +121,7 @@ def _with_submodules(repository: Repository, commit: str, outer: Recorded) -> St
         inner = _recorded(_inner(repository, path))
         tree = submodules.grafted(repository, tree, {path: inner.tree})
         left_out += [f"{path}/{name}" for name in inner.left_out]
-    return State(commit, submodules.filled(repository, tree), tuple(left_out))
+    return CodeState(commit, submodules.filled(repository, tree), tuple(left_out))
 
 
 def _inner(repository: Repository, path: str) -> Repository:
@@ -130,7 +130,7 @@ def _inner(repository: Repository, path: str) -> Repository:
     return Repository(inner.root, inner.git_folder, repository.home, repository.borrowed, submodules=False)
 
 
-def _recorded(repository: Repository) -> Recorded:
+def _recorded(repository: Repository) -> RecordedTree:
     with repository.scratch() as folder:
         index = folder / "index"
         with writing(index):

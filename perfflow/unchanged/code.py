@@ -23,7 +23,7 @@ import capstone
 from capstone import Cs
 
 from perfflow.unchanged import elf
-from perfflow.unchanged.elf import Elf, Relocation, Section, Symbol
+from perfflow.unchanged.elf import Elf, ElfSection, Relocation, Symbol
 
 WITHOUT_SYMBOLS = "code without symbols"
 THREAD_LOCALS = "initial values of thread-local variables"
@@ -102,7 +102,7 @@ class _Table:
         return piece if address < piece.end else None
 
 
-class Program:
+class ProgramCode:
     """The comparable code of an ELF file of x86-64."""
 
     def __init__(self, file: Elf) -> None:
@@ -523,7 +523,7 @@ class Program:
             done = place - at + (24 if name else 8)
         yield _shown(raw[done:])
 
-    def _template(self, at: int) -> Section | None:
+    def _template(self, at: int) -> ElfSection | None:
         for section in self._file.sections:
             if section.flags & elf.THREAD_LOCAL and section.start <= at < section.end:
                 return section

@@ -26,7 +26,7 @@ class ElfError(ValueError):
 
 
 @dataclass(frozen=True)
-class Section:
+class ElfSection:
     """A section. Addresses are those of the file, before it is loaded."""
 
     name: str
@@ -76,12 +76,12 @@ class Elf:
     data: bytes
     kind: int
     machine: int
-    sections: tuple[Section, ...]
+    sections: tuple[ElfSection, ...]
     symbols: tuple[Symbol, ...]
     dynamic_symbols: tuple[Symbol, ...]
     relocations: Mapping[int, Relocation] = field(default_factory=dict)
 
-    def section(self, at: int) -> Section | None:
+    def section(self, at: int) -> ElfSection | None:
         """Return the loaded section that holds an address. Thread-local templates do not count."""
         index = bisect.bisect_right(self._starts, at) - 1
         if index >= 0 and at < self._loaded[index].end:
@@ -101,11 +101,11 @@ class Elf:
         object.__setattr__(self, "_loaded", loaded)
         object.__setattr__(self, "_starts", [section.start for section in loaded])
 
-    _loaded: list[Section] = field(init=False, repr=False, compare=False, default_factory=list)
+    _loaded: list[ElfSection] = field(init=False, repr=False, compare=False, default_factory=list)
     _starts: list[int] = field(init=False, repr=False, compare=False, default_factory=list)
 
 
-def _has_addresses(section: Section) -> bool:
+def _has_addresses(section: ElfSection) -> bool:
     """Return whether loaded addresses are in it. .tbss has an address and a size, but takes no room."""
     is_template = section.flags & THREAD_LOCAL and section.is_empty
     return bool(section.flags & ALLOCATED and section.size and not is_template)
@@ -128,7 +128,7 @@ def _read(data: bytes) -> Elf:
     raw = [struct.unpack_from("<IIQQQQII", data, offset + number * size) for number in range(count)]
     titles = raw[names][4] if count else 0
     sections = tuple(
-        Section(_text(data, titles + name), form, flags, start, place, length, link)
+        ElfSection(_text(data, titles + name), form, flags, start, place, length, link)
         for name, form, flags, start, place, length, link, _ in raw
     )
     tables = {number: tuple(_symbols(data, sections, s)) for number, s in enumerate(sections) if s.kind in _TABLES}
@@ -147,7 +147,7 @@ def _text(data: bytes, at: int) -> str:
     return data[at : data.index(b"\0", at)].decode("utf-8", "replace")
 
 
-def _symbols(data: bytes, sections: tuple[Section, ...], table: Section) -> Iterator[Symbol]:
+def _symbols(data: bytes, sections: tuple[ElfSection, ...], table: ElfSection) -> Iterator[Symbol]:
     strings = sections[table.link].offset
     for name, info, _, place, value, size in struct.iter_unpack(
         "<IBBHQQ", data[table.offset : table.offset + table.size]
@@ -156,7 +156,7 @@ def _symbols(data: bytes, sections: tuple[Section, ...], table: Section) -> Iter
 
 
 def _relocations(
-    data: bytes, sections: tuple[Section, ...], table: Section, symbols: tuple[Symbol, ...]
+    data: bytes, sections: tuple[ElfSection, ...], table: ElfSection, symbols: tuple[Symbol, ...]
 ) -> Iterator[tuple[int, Relocation]]:
     content = data[table.offset : table.offset + table.size]
     if table.kind == _RELA:
@@ -178,7 +178,7 @@ def _relocation(kind: int, number: int, addend: int, symbols: tuple[Symbol, ...]
     return Relocation(kind, symbol.value + addend if own else None, symbol.name, addend)
 
 
-def _word(data: bytes, sections: tuple[Section, ...], at: int) -> int:
+def _word(data: bytes, sections: tuple[ElfSection, ...], at: int) -> int:
     for section in sections:
         if _has_addresses(section) and section.start <= at < section.end and not section.is_empty:
             return int(struct.unpack_from("<Q", data, section.offset + at - section.start)[0])

@@ -17,7 +17,7 @@ _SHOWN = 12
 
 
 @dataclass(frozen=True)
-class Trace:
+class BenchmarkTrace:
     """One benchmark on one side.
 
     Paths inside the tree are relative to it, so that they are equal on both sides; others are absolute. Digests are of
@@ -56,7 +56,7 @@ class Differs:
     reasons: tuple[str, ...]
 
 
-def compare(base: Trace, head: Trace) -> Unchanged | Differs:
+def compare(base: BenchmarkTrace, head: BenchmarkTrace) -> Unchanged | Differs:
     """Compare both sides of a benchmark. Traces without any executed code are never equal."""
     if reasons := tuple(dict.fromkeys([*base.unknown, *head.unknown])):
         return Differs(reasons[:_SHOWN])

@@ -15,13 +15,13 @@ from platformdirs import user_cache_path
 from perfflow.execute import invoke
 from perfflow.execute.child import Spawner, StartError, ending
 from perfflow.execute.invoke import Failure
-from perfflow.execute.prepare import Ready
+from perfflow.execute.prepare import ReadyProcess
 from perfflow.machine.private_folder import private_folder
 from perfflow.model.errors import UserError
 from perfflow.tools.adapter import Call, Invocation
 from perfflow.tools.tool_files import last_words
-from perfflow.unchanged.model import Trace
-from perfflow.unchanged.recorded import Recorded, addresses, merged, trace_of
+from perfflow.unchanged.model import BenchmarkTrace
+from perfflow.unchanged.recorded import RecordedProgram, addresses, merged, trace_of
 
 DRIVER = Path(__file__).parent / "drivers" / "trace.c"
 _BUILD = "(build)"
@@ -33,7 +33,7 @@ _PLACE = re.compile(r"(?P<file>[^?].*):(?P<line>[1-9]\d*)(?: |$)")
 _PATIENCE = 60.0
 
 
-def trace(spawner: Spawner, ready: Ready, folder: Path) -> Trace:
+def trace(spawner: Spawner, ready: ReadyProcess, folder: Path) -> BenchmarkTrace:
     """Run a prepared call under the tracer and return what it executed and read.
 
     It runs as it does when it is timed, so it enters what timed runs enter. Whatever hinders tracing is in ``unknown``.
@@ -46,20 +46,20 @@ def trace(spawner: Spawner, ready: Ready, folder: Path) -> Trace:
         tracer = compiled(spawner, ready.env)
         invoke.run(spawner, _traced(ready, tracer, roots, folder), folder)
     except (UserError, OSError) as error:
-        return Trace(unknown=(f"it cannot be traced: {error}",))
+        return BenchmarkTrace(unknown=(f"it cannot be traced: {error}",))
     except Failure as failure:
         if failure.exit_code == _CANNOT_TRACE:
-            return Trace(unknown=(f"it cannot be traced: {last_words(folder)}",))
+            return BenchmarkTrace(unknown=(f"it cannot be traced: {last_words(folder)}",))
         raise
     records = sorted(folder.glob(f"{_RECORDS}*"))
-    return merged(trace_of(Recorded.read(path.read_bytes()), roots) for path in records)
+    return merged(trace_of(RecordedProgram.read(path.read_bytes()), roots) for path in records)
 
 
 Lines = dict[str, set[int]]
 """Lines by file, relative to the tree."""
 
 
-def executed_lines(spawner: Spawner, ready: Ready, folder: Path) -> tuple[Lines, Lines]:
+def executed_lines(spawner: Spawner, ready: ReadyProcess, folder: Path) -> tuple[Lines, Lines]:
     """Return the source lines of the functions that a traced call entered, and those of all functions of its programs.
 
     All lines of a function count, and those that are inlined into it. Programs without debug information have none.
@@ -70,14 +70,16 @@ def executed_lines(spawner: Spawner, ready: Ready, folder: Path) -> tuple[Lines,
     executed: Lines = {}
     known: Lines = {}
     for records in sorted(folder.glob(f"{_RECORDS}*")):
-        for path, entered in Recorded.read(records.read_bytes()).entered.items():
+        for path, entered in RecordedProgram.read(records.read_bytes()).entered.items():
             for found, places in ((executed, addresses(path, entered)), (known, addresses(path))):
                 for name, line in _lines(spawner, ready, folder, path, places) if places else ():
                     found.setdefault(name, set()).add(line)
     return executed, known
 
 
-def _lines(spawner: Spawner, ready: Ready, folder: Path, path: str, places: Iterable[int]) -> Iterator[tuple[str, int]]:
+def _lines(
+    spawner: Spawner, ready: ReadyProcess, folder: Path, path: str, places: Iterable[int]
+) -> Iterator[tuple[str, int]]:
     """Yield (file, line) of instructions of a program, by their addresses."""
     (folder / "addresses").write_text("\n".join(f"{at:#x}" for at in places))
     # -i: also the places from which code was inlined.
@@ -98,7 +100,7 @@ def _lines(spawner: Spawner, ready: Ready, folder: Path, path: str, places: Iter
                     yield str(place.relative_to(root)), int(match["line"])
 
 
-def _roots(ready: Ready) -> dict[Path, str]:
+def _roots(ready: ReadyProcess) -> dict[Path, str]:
     """Return the folders whose files count, with the beginning of their paths in a trace."""
     # A tool that builds its programs keeps them in the folder of the run.
     kept = {ready.call.kept.resolve(): _BUILD} if ready.call and ready.call.kept else {}
@@ -107,7 +109,7 @@ def _roots(ready: Ready) -> dict[Path, str]:
     return {ready.slot.path.resolve(): "", ready.slot.build.resolve(): _BUILD, **kept}
 
 
-def _traced(ready: Ready, tracer: Path, roots: Mapping[Path, str], folder: Path) -> Ready:
+def _traced(ready: ReadyProcess, tracer: Path, roots: Mapping[Path, str], folder: Path) -> ReadyProcess:
     """Return the call with each of its processes under the tracer."""
 
     def words(number: int, argv: tuple[str, ...]) -> tuple[str, ...]:

@@ -15,13 +15,13 @@ from perfflow.model.plain_data import from_json
 from perfflow.tools.adapter import TRACE, Call
 from perfflow.tools.python import pytest_benchmark
 from perfflow.tools.regular_files import read
-from perfflow.unchanged.model import Trace
+from perfflow.unchanged.model import BenchmarkTrace
 
 DRIVERS = Path(pytest_benchmark.__file__).with_name("drivers")
 _MOST_READ = 256 * 2**20
 _LISTS = frozenset({"vars", "dir", "globals", "__dict__", "getmembers", "__subclasses__"})
 """Names in code that may go through all definitions."""
-_FIELDS = tuple(field.name for field in fields(Trace))
+_FIELDS = tuple(field.name for field in fields(BenchmarkTrace))
 
 
 def write_settings(call: Call, own: Sequence[Path]) -> None:
@@ -37,9 +37,9 @@ def write_settings(call: Call, own: Sequence[Path]) -> None:
     (call.folder / TRACE).write_text(json.dumps(settings))
 
 
-def read_traces(folder: Path) -> dict[str, Trace]:
+def read_traces(folder: Path) -> dict[str, BenchmarkTrace]:
     """Return the traces of the benchmarks that ran, by their own ids. A damaged file has none."""
-    found: dict[str, Trace] = {}
+    found: dict[str, BenchmarkTrace] = {}
     for path in sorted(folder.glob("[0-9]*.json")):
         try:
             content = json.loads(read(path, _MOST_READ))
@@ -50,13 +50,13 @@ def read_traces(folder: Path) -> dict[str, Trace]:
     return found
 
 
-def _joined(before: Mapping[str, Any], record: Mapping[str, Any]) -> Trace:
+def _joined(before: Mapping[str, Any], record: Mapping[str, Any]) -> BenchmarkTrace:
     """Return the trace of a benchmark with what ran before the first one of its process."""
-    common, own = (from_json(Trace, {name: part[name] for name in _FIELDS}) for part in (before, record))
+    common, own = (from_json(BenchmarkTrace, {name: part[name] for name in _FIELDS}) for part in (before, record))
     definitions = {**before["definitions"], **record["definitions"]}
     named = {of: {*names, *record["named"][of]} for of, names in before["named"].items()}
     used = dict(used_definitions(definitions, named))
-    return Trace(
+    return BenchmarkTrace(
         {**common.loaded, **own.loaded},
         {**common.inputs, **own.inputs},
         dict(_united(common.functions, own.functions, used)),

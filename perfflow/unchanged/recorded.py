@@ -11,8 +11,8 @@ from functools import lru_cache
 from pathlib import Path
 
 from perfflow.unchanged import elf
-from perfflow.unchanged.code import Items, Program
-from perfflow.unchanged.model import ABSENT, Trace
+from perfflow.unchanged.code import Items, ProgramCode
+from perfflow.unchanged.model import ABSENT, BenchmarkTrace
 
 _UNSEEN = {
     "made": "it makes code while it runs",
@@ -44,13 +44,13 @@ _BYTECODE = "__pycache__"
 
 
 @dataclass(frozen=True)
-class Recorded:
+class RecordedProgram:
     """What a traced program did, in order: letters and texts as ``drivers/trace.c`` describes them."""
 
     records: tuple[tuple[str, str], ...]
 
     @classmethod
-    def read(cls, content: bytes) -> Recorded:
+    def read(cls, content: bytes) -> RecordedProgram:
         """Read the file of the tracer."""
         texts = (os.fsdecode(text) for text in content.split(b"\0") if text)
         return cls(tuple((text[0], text[2:]) for text in texts))
@@ -74,13 +74,13 @@ class Recorded:
         return bool(self.records) and self.records[-1][0] == "e"
 
 
-def trace_of(recorded: Recorded, roots: Mapping[Path, str]) -> Trace:
+def trace_of(recorded: RecordedProgram, roots: Mapping[Path, str]) -> BenchmarkTrace:
     """Return the trace of one process and its children. It reads the files that they used.
 
     roots: the resolved folders whose files count, with the beginning of their paths in the trace.
     """
     if not recorded.is_complete:
-        return Trace(unknown=("the tracer did not end",))
+        return BenchmarkTrace(unknown=("the tracer did not end",))
     paths = _Paths(roots)
     inputs, changed = _inputs(recorded, paths)
     loaded: dict[str, str] = {}
@@ -97,14 +97,14 @@ def trace_of(recorded: Recorded, roots: Mapping[Path, str]) -> Trace:
             inputs.pop(name, None)
     unseen = (_UNSEEN[word] for word in (*recorded.of("!"), *found.unseen))
     unknown = (*(_UNKNOWN[word] for word in recorded.of("?")), *(f"it changes {name}" for name in changed))
-    return Trace(loaded, inputs, found.digests, tuple(dict.fromkeys(unseen)), tuple(dict.fromkeys(unknown)))
+    return BenchmarkTrace(loaded, inputs, found.digests, tuple(dict.fromkeys(unseen)), tuple(dict.fromkeys(unknown)))
 
 
-def merged(traces: Iterable[Trace]) -> Trace:
+def merged(traces: Iterable[BenchmarkTrace]) -> BenchmarkTrace:
     """Return what several processes of one benchmark executed and read together."""
-    found = Trace()
+    found = BenchmarkTrace()
     for trace in traces:
-        found = Trace(
+        found = BenchmarkTrace(
             {**found.loaded, **trace.loaded},
             {**found.inputs, **trace.inputs},
             _joined(Items(found.functions), Items(trace.functions)).digests,
@@ -127,7 +127,7 @@ def _items(path: str, digest: str, entered: tuple[int, ...]) -> Items:
 
 
 @lru_cache(maxsize=4)
-def program_at(path: str, _digest: str) -> Program:
+def program_at(path: str, _digest: str) -> ProgramCode:
     """Return a program, which keeps what it computes for other benchmarks. Raises ElfError and OSError.
 
     ``_digest``: of the file, so that a file which was built again is read again.
@@ -135,7 +135,7 @@ def program_at(path: str, _digest: str) -> Program:
     file = elf.read(Path(path).read_bytes())
     if file.machine != elf.X86_64:
         raise elf.ElfError(f"machine {file.machine}")
-    return Program(file)
+    return ProgramCode(file)
 
 
 def addresses(path: str, entered: Iterable[int] | None = None) -> list[int]:
@@ -172,7 +172,7 @@ class _Paths:
         return target
 
 
-def _inputs(recorded: Recorded, paths: _Paths) -> tuple[dict[str, str], list[str]]:
+def _inputs(recorded: RecordedProgram, paths: _Paths) -> tuple[dict[str, str], list[str]]:
     """Return the digests of what was read, and the names of inputs that the program itself changes."""
     inputs: dict[str, str] = {}
     made: set[Path] = set()

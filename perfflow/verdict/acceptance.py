@@ -20,7 +20,7 @@ from perfflow.stats.paired_test import Interval
 from perfflow.store.record import Record
 from perfflow.store.run_facts import Try
 from perfflow.verdict.clocks import contradiction, witnesses
-from perfflow.verdict.comparison import Comparison
+from perfflow.verdict.comparison import ComparedMetric
 from perfflow.verdict.decide import Ruling, rule
 from perfflow.verdict.gating import covers, gating_rows, guarded_rows, is_accepted
 
@@ -63,7 +63,7 @@ class Acceptance:
 
     accepted: bool
     reason: str
-    row: Comparison | None = None
+    row: ComparedMetric | None = None
 
 
 def goal_of(
@@ -83,7 +83,7 @@ def _objective(criteria: Criteria, text: str) -> tuple[str, str]:
     return (benchmark, metric) if benchmark and known else (text, "")
 
 
-def effect_of(comparison: Comparison) -> Interval | None:
+def effect_of(comparison: ComparedMetric) -> Interval | None:
     """Return how much better the candidate is, as a share of the baseline; None if that is not known."""
     change = comparison.change
     if change is None or math.isnan(change.estimate):
@@ -94,7 +94,7 @@ def effect_of(comparison: Comparison) -> Interval | None:
 
 
 def accept(
-    record: Record, rows: Mapping[Key, Comparison], criteria: Criteria, goal: Goal, identical: Callable[[str], bool]
+    record: Record, rows: Mapping[Key, ComparedMetric], criteria: Criteria, goal: Goal, identical: Callable[[str], bool]
 ) -> Acceptance:
     """Judge one candidate, in this order: a row is missing, a guard regressed, an objective is reached.
 
@@ -127,7 +127,7 @@ def accept(
     return Acceptance(accepted=False, reason=reason, row=best)
 
 
-def _refuted(rows: Mapping[Key, Comparison], best: Comparison, goal: Goal) -> str:
+def _refuted(rows: Mapping[Key, ComparedMetric], best: ComparedMetric, goal: Goal) -> str:
     """Return how another clock contradicts the gain of a timing objective; '' if none does."""
     by_metric = {metric: row for (name, metric), row in rows.items() if name == best.benchmark and metric in TIMES}
     asked = {metric for glob, metric in goal.objectives if metric and matches(glob, best.benchmark)}
@@ -136,7 +136,7 @@ def _refuted(rows: Mapping[Key, Comparison], best: Comparison, goal: Goal) -> st
     return contradiction(best, witnesses(by_metric, best.metric.name), goal.accept)
 
 
-def _reached(record: Record, row: Comparison) -> Iterator[str]:
+def _reached(record: Record, row: ComparedMetric) -> Iterator[str]:
     """Yield the effect, and why it was measured with one code layout per side, if it was."""
     key = row.benchmark, row.metric.name
     yield f"{_name(key)} {_told(row)}"
@@ -145,11 +145,11 @@ def _reached(record: Record, row: Comparison) -> Iterator[str]:
         yield f"with one code layout per side: {why}"
 
 
-def _ruled(row: Comparison, criteria: Criteria, identical: Callable[[str], bool]) -> Ruling:
+def _ruled(row: ComparedMetric, criteria: Criteria, identical: Callable[[str], bool]) -> Ruling:
     return rule(row, criteria.thresholds_of(row.benchmark, row.metric.name), identical=identical(row.step))
 
 
-def deciding_rows(record: Record, rows: Mapping[Key, Comparison], criteria: Criteria, goal: Goal) -> list[Key]:
+def deciding_rows(record: Record, rows: Mapping[Key, ComparedMetric], criteria: Criteria, goal: Goal) -> list[Key]:
     """Return the rows that judge a candidate: the deciding timing of each benchmark, targets and objectives.
 
     Rows that are only guarded are left out, because they are not worth further pairs.
@@ -160,11 +160,11 @@ def deciding_rows(record: Record, rows: Mapping[Key, Comparison], criteria: Crit
     return [key for key in rows if key in chosen or (key in targeted | objectives and key[1] not in TIMES)]
 
 
-def _best(rows: Mapping[Key, Comparison], goal: Goal) -> Comparison | None:
+def _best(rows: Mapping[Key, ComparedMetric], goal: Goal) -> ComparedMetric | None:
     """Return the objective with the largest proven effect. Noisy metrics rank before exact counts."""
     known = [row for key, row in rows.items() if goal.is_objective(*key) and effect_of(row) is not None]
 
-    def rank(row: Comparison) -> tuple[bool, bool, float]:
+    def rank(row: ComparedMetric) -> tuple[bool, bool, float]:
         effect = effect_of(row) or Interval(0.0, -math.inf, math.inf)
         reached = effect.low > goal.accept
         return reached, not row.metric.exact, effect.low if math.isfinite(effect.low) else -math.inf
@@ -172,7 +172,7 @@ def _best(rows: Mapping[Key, Comparison], goal: Goal) -> Comparison | None:
     return max(known, key=rank, default=None)
 
 
-def _shortfall(row: Comparison, ruling: Ruling, goal: Goal) -> str:
+def _shortfall(row: ComparedMetric, ruling: Ruling, goal: Goal) -> str:
     where, wanted = _name((row.benchmark, row.metric.name)), f"{goal.accept:.0%}"
     if ruling.decision == "improved":
         return f"not proven to exceed {wanted}: {where} {_told(row)}"
@@ -180,7 +180,7 @@ def _shortfall(row: Comparison, ruling: Ruling, goal: Goal) -> str:
     return f"{told}; {ruling.note}" if row.layouts and ruling.note else told
 
 
-def _told(row: Comparison) -> str:
+def _told(row: ComparedMetric) -> str:
     effect = effect_of(row)
     if effect is None:
         return "unknown"
@@ -194,7 +194,7 @@ def _name(key: Key) -> str:
     return key[0] if key[1] in TIMES else f"{key[0]} {key[1]}"
 
 
-def is_reached(row: Comparison, goal: Goal) -> bool:
+def is_reached(row: ComparedMetric, goal: Goal) -> bool:
     """Return whether a noisy objective is proven to be reached or, for a goal below 0, to be worse than the goal."""
     effect = effect_of(row)
     if effect is None or row.metric.exact or not goal.is_objective(row.benchmark, row.metric.name):
@@ -202,7 +202,7 @@ def is_reached(row: Comparison, goal: Goal) -> bool:
     return effect.low > goal.accept if goal.accept >= 0 else effect.high < goal.accept
 
 
-def clear(row: Comparison, thresholds: Thresholds, goal: Goal) -> bool:
+def clear(row: ComparedMetric, thresholds: Thresholds, goal: Goal) -> bool:
     """Return whether more pairs could not change the decision on an objective or a guard.
 
     An interval that includes a threshold and has a half-width of 0.5% will go on including it.

@@ -324,7 +324,7 @@ FALSE_ALARMS = 0.05
 """Share of comparisons of equal programs that may show any changed function."""
 
 
-class Trend(Enum):
+class CostTrend(Enum):
     """The change of the own cost of a function."""
 
     SAME = "same"
@@ -337,7 +337,7 @@ class Trend(Enum):
     """The function has no cost now."""
 
 
-class Noise(Enum):
+class NoiseSource(Enum):
     """The source of the noise level."""
 
     MEASURED = "measured"
@@ -354,8 +354,8 @@ class Noise(Enum):
 class Changes:
     """The trend of each function, the source of the noise, and the required number of standard deviations."""
 
-    trends: Mapping[str, Trend]
-    noise: Noise
+    trends: Mapping[str, CostTrend]
+    noise: NoiseSource
     needed: float
 
 
@@ -375,25 +375,27 @@ def function_changes(before: Sequence[OwnCosts], after: Sequence[OwnCosts]) -> C
     """Return the change of each function in any of the profiles. Each side needs at least one profile."""
     names = sorted({name for profile in (*before, *after) for name in profile.counts})
     noise = _noise(len(names), before, after)
-    if noise is Noise.MEASURED:
+    if noise is NoiseSource.MEASURED:
         level = _measured_level(names, before, after)
         pairs = {name: (_measured(name, before, level), _measured(name, after, level)) for name in names}
         level = 1.0
     else:
         pairs = {name: (_assumed(name, before)[:2], _assumed(name, after)[:2]) for name in names}
-        level = {Noise.SEEN: _seen_level(pairs), Noise.OVERLOADED: OVERLOADED}.get(noise, 1.0)
+        level = {NoiseSource.SEEN: _seen_level(pairs), NoiseSource.OVERLOADED: OVERLOADED}.get(noise, 1.0)
     needed = needed_z(len(names))
     limit = needed * math.sqrt(level)
-    found = {name: _trend(old[0], new[0]) if _z(old, new) > limit else Trend.SAME for name, (old, new) in pairs.items()}
+    found = {
+        name: _trend(old[0], new[0]) if _z(old, new) > limit else CostTrend.SAME for name, (old, new) in pairs.items()
+    }
     return Changes(found, noise, needed)
 
 
-def _noise(functions: int, before: Sequence[OwnCosts], after: Sequence[OwnCosts]) -> Noise:
+def _noise(functions: int, before: Sequence[OwnCosts], after: Sequence[OwnCosts]) -> NoiseSource:
     if min(len(before), len(after)) >= ENOUGH:
-        return Noise.MEASURED
+        return NoiseSource.MEASURED
     if not any(profile.sample for profile in (*before, *after)):
-        return Noise.COUNTED
-    return Noise.SEEN if functions >= FEW_CHANGES else Noise.OVERLOADED
+        return NoiseSource.COUNTED
+    return NoiseSource.SEEN if functions >= FEW_CHANGES else NoiseSource.OVERLOADED
 
 
 def needed_z(functions: int) -> float:
@@ -411,10 +413,10 @@ def _z(old: _Estimate, new: _Estimate) -> float:
     return abs(new[0] - old[0]) / math.sqrt(variance) if variance else 0.0
 
 
-def _trend(old: float, new: float) -> Trend:
+def _trend(old: float, new: float) -> CostTrend:
     if old == 0 or new == 0:
-        return Trend.NEW if old == 0 else Trend.GONE
-    return Trend.MORE if new > old else Trend.LESS
+        return CostTrend.NEW if old == 0 else CostTrend.GONE
+    return CostTrend.MORE if new > old else CostTrend.LESS
 
 
 def _assumed(name: str, side: Sequence[OwnCosts]) -> tuple[float, float, float]:

@@ -23,7 +23,7 @@ from perfflow.stats.paired_test import Interval
 from perfflow.store.record import Record
 from perfflow.trees.line_history import Described
 from perfflow.verdict.acceptance import Goal, effect_of
-from perfflow.verdict.comparison import Comparison, compare
+from perfflow.verdict.comparison import ComparedMetric, compare
 from perfflow.verdict.decide import Ruling, rule
 from perfflow.verdict.gating import compared, gating_rows
 
@@ -83,7 +83,7 @@ class Regression:
 class JudgedRow:
     """One row of good against bad, and its decision."""
 
-    comparison: Comparison
+    comparison: ComparedMetric
     ruling: Ruling
 
     @property
@@ -174,14 +174,14 @@ def _names(rows: list[JudgedRow]) -> str:
     return ", ".join(" ".join(item.key) for item in rows)
 
 
-def row_of(record: Record, criteria: Criteria, regression: Regression) -> Comparison | None:
+def row_of(record: Record, criteria: Criteria, regression: Regression) -> ComparedMetric | None:
     """Return the row of one revision against the good one; None if it was not measured on both sides."""
     series = record.series.get((regression.benchmark, regression.metric))
     row = compare(series, criteria) if series else None
     return row if row and row.only is None and row.change is not None else None
 
 
-def holds(row: Comparison, regression: Regression) -> Holds:
+def holds(row: ComparedMetric, regression: Regression) -> Holds:
     """Return on which side of the cut a revision is.
 
     If the interval includes the cut but its lower bound is above half of the cut, the revision has at least a part of
@@ -200,20 +200,20 @@ def holds(row: Comparison, regression: Regression) -> Holds:
     return Holds.PART if worse.high < regression.size * _ALL else Holds.YES
 
 
-def _worse(row: Comparison) -> Interval | None:
+def _worse(row: ComparedMetric) -> Interval | None:
     """Return the change, up is worse; None if it is not known."""
     effect = effect_of(row)
     return None if effect is None else Interval(-effect.estimate, -effect.high, -effect.low)
 
 
-def _identical(record: Record, row: Comparison) -> bool:
+def _identical(record: Record, row: ComparedMetric) -> bool:
     return record.outcome_of(row.step).identical
 
 
 SCHEMA = "perfflow.bisect/1"
 
 
-class Outcome(StrEnum):
+class BisectionOutcome(StrEnum):
     """How a bisection ended."""
 
     FOUND = "found"
@@ -228,7 +228,7 @@ class Outcome(StrEnum):
 
 
 @dataclass(frozen=True)
-class Tried:
+class JudgedRevision:
     """One revision: whether it has the regression, its change from the good one, and the cost of measuring it.
 
     ``built`` is False if another revision has the same tree. ``seconds`` is the time to build and measure.
@@ -263,13 +263,13 @@ class Bisected:
     ``others`` are further proven regressions that were not bisected.
     """
 
-    outcome: Outcome
+    outcome: BisectionOutcome
     workflow: str
     good: Described
     bad: Described
     why: str = ""
     regression: Regression | None = None
-    tried: tuple[Tried, ...] = ()
+    tried: tuple[JudgedRevision, ...] = ()
     left: tuple[Described, ...] = ()
     files: tuple[str, ...] = ()
     others: tuple[Regression, ...] = ()
@@ -278,18 +278,18 @@ class Bisected:
     @property
     def first_bad(self) -> Described | None:
         """The first bad commit, None until it is found."""
-        return self.left[0] if self.outcome is Outcome.FOUND else None
+        return self.left[0] if self.outcome is BisectionOutcome.FOUND else None
 
     @property
     def builds(self) -> int:
         """Number of revisions that were built and could be measured."""
         return sum(item.built and item.holds is not Holds.SKIPPED for item in self.tried)
 
-    def of(self, revision: str) -> Tried | None:
+    def of(self, revision: str) -> JudgedRevision | None:
         """Return the entry of a revision, None if it was not tried."""
         return next((item for item in self.tried if item.commit.revision == revision), None)
 
-    def ended(self, outcome: Outcome, why: str = "") -> Bisected:
+    def ended(self, outcome: BisectionOutcome, why: str = "") -> Bisected:
         """Return a copy with the given outcome."""
         return replace(self, outcome=outcome, why=why)
 
@@ -334,7 +334,7 @@ def interval_json(interval: Interval | None) -> dict[str, float | None] | None:
     return {name: value if math.isfinite(value) else None for name, value in names.items()}
 
 
-def about_size(found: Sequence[Tried], regression: Regression, first: Described) -> list[str]:
+def about_size(found: Sequence[JudgedRevision], regression: Regression, first: Described) -> list[str]:
     """Return notes for a regression that came in several steps."""
     by_revision = {item.commit.revision: item for item in found}
     notes = []
@@ -378,7 +378,7 @@ def read_bisection(data: Mapping[str, Any]) -> Bisected:
     first = data["first_bad"]
     parents = {first["revision"]: tuple(parent["revision"] for parent in first["parents"])} if first else {}
     return Bisected(
-        outcome=Outcome(data["outcome"]),
+        outcome=BisectionOutcome(data["outcome"]),
         workflow=data["workflow"],
         good=_commit(data["good"], parents),
         bad=_commit(data["bad"], parents),
@@ -397,8 +397,8 @@ def _commit(data: Mapping[str, Any], parents: Mapping[str, tuple[str, ...]]) -> 
     return Described(data["revision"], known, data.get("author", ""), data.get("date", ""), data["subject"])
 
 
-def _tried(data: Mapping[str, Any]) -> Tried:
-    return Tried(
+def _tried(data: Mapping[str, Any]) -> JudgedRevision:
+    return JudgedRevision(
         commit=_commit(data, {}),
         holds=Holds(data["decision"]),
         change=_interval(data["change"]) if data["change"] else None,

@@ -15,9 +15,9 @@ from perfflow.model.criteria import Criteria, Thresholds
 from perfflow.model.metrics import METRICS, Better, Metric
 from perfflow.model.readings import SCHEDULES, Design, Reading, Side
 from perfflow.stats.paired_test import FEW, Interval, blocks_of, clopper_pearson_upper, pair_spread, quantile
-from perfflow.store.record import Record, Series
-from perfflow.store.result_file import Finding
-from perfflow.verdict.comparison import Comparison, compare
+from perfflow.store.record import MetricSeries, Record
+from perfflow.store.result_file import CalibrationFinding
+from perfflow.verdict.comparison import ComparedMetric, compare
 from perfflow.verdict.decide import excludes_zero, rule, settled
 from perfflow.verdict.gating import Key, gating_rows
 
@@ -32,7 +32,7 @@ CHANGES = (
 
 
 @dataclass(frozen=True)
-class Recorded:
+class RecordedValues:
     """Values of two identical sides in the order taken, pair by pair, and their sampling design."""
 
     metric: Metric
@@ -55,7 +55,7 @@ def fewest_pairs(design: str) -> int:
     return pairs_needed(design, schedule[0][0])
 
 
-def smallest_change(recorded: Recorded, thresholds: Thresholds, pairs: int, seed: str) -> float | None:
+def smallest_change(recorded: RecordedValues, thresholds: Thresholds, pairs: int, seed: str) -> float | None:
     """Return the smallest of ``CHANGES`` detected in 9 of 10 replays with up to ``pairs`` pairs; None if none is."""
     if pairs < fewest_pairs(recorded.design) or len(recorded.baseline) < pairs:
         return None
@@ -84,7 +84,7 @@ def _is_detected(windows: Sequence[Window], change: float, thresholds: Threshold
     return found >= wanted
 
 
-def _window(recorded: Recorded, pairs: int, chance: random.Random) -> Window:
+def _window(recorded: RecordedValues, pairs: int, chance: random.Random) -> Window:
     """Return consecutive pairs from a random place, each swapped by a coin flip, or few runs in random order."""
     start = chance.randrange(len(recorded.baseline) - pairs + 1)
     window = list(zip(recorded.baseline, recorded.candidate, strict=True))[start : start + pairs]
@@ -115,7 +115,7 @@ class Window:
     design: str
     baseline: Sequence[float]
     candidate: Sequence[float]
-    known: dict[tuple[str, int, int], Comparison] = field(default_factory=dict)
+    known: dict[tuple[str, int, int], ComparedMetric] = field(default_factory=dict)
 
     def finds(self, thresholds: Thresholds, change: float = 0.0) -> bool:
         """Return whether the run would detect a change if the candidate is multiplied by 1 + ``change``."""
@@ -127,11 +127,13 @@ class Window:
                     return _changed(seen, thresholds)
         return _changed(self._compared(self.design, 0, count, change), thresholds)
 
-    def _compared(self, design: str, start: int, end: int, change: float) -> Comparison:
+    def _compared(self, design: str, start: int, end: int, change: float) -> ComparedMetric:
         """Compare a range of pairs. A factor on one side scales the interval, so the test is inverted only once."""
         key = (design, start, end)
         if key not in self.known:
-            series = Series("", self.metric.name, "", "", paired=design != Design.FEW, two_sided=True, design=design)
+            series = MetricSeries(
+                "", self.metric.name, "", "", paired=design != Design.FEW, two_sided=True, design=design
+            )
             for side, values in zip(Side, (self.baseline, self.candidate), strict=True):
                 series.sides[side] = [Reading(self.metric.name, value) for value in values[start:end]]
             self.known[key] = compare(series, Criteria(metrics={self.metric.name: self.metric}))
@@ -144,7 +146,7 @@ class Window:
         return replace(row, change=Interval(estimate, low, high))
 
 
-def _changed(comparison: Comparison, thresholds: Thresholds) -> bool:
+def _changed(comparison: ComparedMetric, thresholds: Thresholds) -> bool:
     return rule(comparison, thresholds, identical=False).decision in ("improved", "regressed")
 
 
@@ -169,7 +171,9 @@ class Trial:
         return self.seconds.get(benchmark, sum(self.seconds.values()))
 
 
-def findings(step: str, trials: Sequence[Trial], criteria: Criteria, budget: float, seed: int) -> Iterator[Finding]:
+def findings(
+    step: str, trials: Sequence[Trial], criteria: Criteria, budget: float, seed: int
+) -> Iterator[CalibrationFinding]:
     """Yield one finding for each comparable metric. ``budget`` is the seconds that a run spends on one benchmark."""
     rows = [_rows(trial.record, criteria) for trial in trials]
     reasons = [gating_rows(trial.record, found, criteria) for trial, found in zip(trials, rows, strict=True)]
@@ -180,7 +184,7 @@ def findings(step: str, trials: Sequence[Trial], criteria: Criteria, budget: flo
             for trial, found in zip(trials, rows, strict=True)
             if key in found
         ]
-        base = Finding(step, *key, judged=2 * len(judged) > len(own))
+        base = CalibrationFinding(step, *key, judged=2 * len(judged) > len(own))
         base = replace(base, why=Counter(judged).most_common(1)[0][0] if base.judged else "")
         if any(item.row.metric.exact for item in own):
             yield replace(base, exact=True)
@@ -205,8 +209,8 @@ class _TrialMetric:
     """One metric of one benchmark in one trial."""
 
     trial: Trial
-    series: Series
-    row: Comparison
+    series: MetricSeries
+    row: ComparedMetric
 
     def pairs(self) -> list[tuple[float, float]]:
         """Return all pairs of positive values in the order taken.
@@ -220,7 +224,7 @@ class _TrialMetric:
         return [(a, b) for a, b in both if a > 0 and b > 0]
 
 
-def _rows(record: Record, criteria: Criteria) -> dict[Key, Comparison]:
+def _rows(record: Record, criteria: Criteria) -> dict[Key, ComparedMetric]:
     found = {
         key: compare(series, criteria)
         for key, series in record.series.items()
@@ -232,7 +236,9 @@ def _rows(record: Record, criteria: Criteria) -> dict[Key, Comparison]:
     }
 
 
-def _noisy(base: Finding, seen: Sequence[_TrialMetric], criteria: Criteria, budget: float, seed: int) -> Finding:
+def _noisy(
+    base: CalibrationFinding, seen: Sequence[_TrialMetric], criteria: Criteria, budget: float, seed: int
+) -> CalibrationFinding:
     complete = [item for item in seen if item.trial.complete]
     thresholds = criteria.thresholds_of(base.benchmark)
     alarms = sum(excludes_zero(item.row) for item in complete)
@@ -250,7 +256,7 @@ def _noisy(base: Finding, seen: Sequence[_TrialMetric], criteria: Criteria, budg
     pairs = [pair for item in seen for pair in item.pairs()]
     if len(pairs) < FEWEST_PAIRS:
         return base
-    recorded = Recorded(seen[0].row.metric, seen[0].series.design, *zip(*pairs, strict=True))
+    recorded = RecordedValues(seen[0].row.metric, seen[0].series.design, *zip(*pairs, strict=True))
     each = sum(item.trial.seconds_of(base.benchmark) for item in seen) / len(pairs)
     most = _most(seen, each, len(pairs), budget)
     change = smallest_change(recorded, thresholds, most, f"{seed}\0{base.benchmark}\0{base.metric}")

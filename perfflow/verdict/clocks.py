@@ -9,7 +9,7 @@ from perfflow.model.criteria import Thresholds
 from perfflow.model.metrics import TIMES, in_words
 from perfflow.model.units import format_change, format_interval
 from perfflow.stats.paired_test import Interval, quantile
-from perfflow.verdict.comparison import Comparison, Summary
+from perfflow.verdict.comparison import ComparedMetric, SideSummary
 from perfflow.verdict.decide import rule_unconfirmed, worse_of
 
 Key = tuple[str, str]
@@ -23,7 +23,7 @@ _LEVELS = ("ok", "concern", "action")
 _ON_A_CUT = 0.005
 
 
-def timing_metric(by_metric: Mapping[str, Comparison]) -> tuple[str, str]:
+def timing_metric(by_metric: Mapping[str, ComparedMetric]) -> tuple[str, str]:
     """Return which of time, cpu and uncontended decides about a benchmark, and why.
 
     The CPU time of a program that only computes is 10 to 100 times finer than its wall time on a busy machine. It
@@ -44,12 +44,15 @@ def timing_metric(by_metric: Mapping[str, Comparison]) -> tuple[str, str]:
     return chosen
 
 
-def _sides(comparison: Comparison) -> list[Summary]:
+def _sides(comparison: ComparedMetric) -> list[SideSummary]:
     return [side for side in (comparison.baseline, comparison.candidate) if side]
 
 
 def _of_computing(
-    by_metric: Mapping[str, Comparison], cpu: Comparison, time: Comparison, uncontended: Comparison | None
+    by_metric: Mapping[str, ComparedMetric],
+    cpu: ComparedMetric,
+    time: ComparedMetric,
+    uncontended: ComparedMetric | None,
 ) -> tuple[str, str]:
     """Return the clock that covers all of a program's work, and why, from how it computes, waits and forks."""
     if "main_share" in by_metric and any(side.value < _ALONE for side in _sides(by_metric["main_share"])):
@@ -74,7 +77,7 @@ def _of_computing(
     return "time", "the program waits, forks or has threads, so only wall time covers all of its work"
 
 
-def _takes_turns(by_metric: Mapping[str, Comparison]) -> bool:
+def _takes_turns(by_metric: Mapping[str, ComparedMetric]) -> bool:
     """Return whether both sides compute all the time, in one thread or in several that take turns."""
     main, turns = by_metric["main_share"], by_metric.get("turns")
     sides = [(main.baseline, turns and turns.baseline), (main.candidate, turns and turns.candidate)]
@@ -82,17 +85,17 @@ def _takes_turns(by_metric: Mapping[str, Comparison]) -> bool:
     return all(observed and observed.value >= _CPU_BOUND for observed in several)
 
 
-def _fewest(comparison: Comparison) -> int:
+def _fewest(comparison: ComparedMetric) -> int:
     return min((side.n for side in _sides(comparison)), default=0)
 
 
-def _share(part: Comparison, whole: Comparison) -> float:
+def _share(part: ComparedMetric, whole: ComparedMetric) -> float:
     """Return the median share over all processes of the side with the lower share."""
     pairs = zip(_sides(part), _sides(whole), strict=True)
     return min(a.value / b.value if b.value else 1.0 for a, b in pairs)
 
 
-def _best_share(part: Comparison, whole: Comparison) -> float:
+def _best_share(part: ComparedMetric, whole: ComparedMetric) -> float:
     """Return the share that the best tenth of the processes has, of the side with the lower one."""
     found = []
     for a, b in zip(_sides(part), _sides(whole), strict=True):
@@ -101,7 +104,7 @@ def _best_share(part: Comparison, whole: Comparison) -> float:
     return min(found, default=0.0)
 
 
-def _only_computes(cpu: Comparison, time: Comparison) -> bool:
+def _only_computes(cpu: ComparedMetric, time: ComparedMetric) -> bool:
     """Return whether both sides compute all the time, in one thread.
 
     A program that waits does so in every process, so the highest share decides; contention only lowers it. More CPU
@@ -114,20 +117,20 @@ def _only_computes(cpu: Comparison, time: Comparison) -> bool:
     return True
 
 
-def _opposite(a: Comparison, b: Comparison) -> bool:
+def _opposite(a: ComparedMetric, b: ComparedMetric) -> bool:
     if a.change is None or b.change is None:
         return False
     return (a.change.low > 0 and b.change.high < 0) or (a.change.high < 0 and b.change.low > 0)
 
 
-def witnesses(by_metric: Mapping[str, Comparison], chosen: str) -> list[Comparison]:
+def witnesses(by_metric: Mapping[str, ComparedMetric], chosen: str) -> list[ComparedMetric]:
     """Return the clocks that include more than the chosen one and were measured in the same pairs."""
     pairs = by_metric[chosen].pairs
     clocks = (by_metric[name] for name in _FINER.get(chosen, ()) if name in by_metric)
     return [item for item in clocks if item.change is not None and item.only is None and item.pairs == pairs > 0]
 
 
-def worse_by(chosen: Comparison, clocks: Sequence[Comparison], thresholds: Thresholds) -> Comparison | None:
+def worse_by(chosen: ComparedMetric, clocks: Sequence[ComparedMetric], thresholds: Thresholds) -> ComparedMetric | None:
     """Return the clock that proves a regression beyond ``concern`` which the chosen one does not show at that level."""
     # One that fresh samples did not confirm shows it all the same, and decides.
     ruling = rule_unconfirmed(chosen, thresholds, identical=False)
@@ -139,7 +142,7 @@ def worse_by(chosen: Comparison, clocks: Sequence[Comparison], thresholds: Thres
     return None
 
 
-def contradiction(chosen: Comparison, clocks: Sequence[Comparison], gain: float) -> str:
+def contradiction(chosen: ComparedMetric, clocks: Sequence[ComparedMetric], gain: float) -> str:
     """Return why another clock contradicts the gain of the chosen clock; '' if none does.
 
     A clock contradicts it if it excludes the gain and does not show the required ``gain`` (a share of the baseline)
@@ -156,17 +159,17 @@ def contradiction(chosen: Comparison, clocks: Sequence[Comparison], gain: float)
     return ""
 
 
-def _shown(item: Comparison) -> str:
+def _shown(item: ComparedMetric) -> str:
     worse = worse_of(item)
     return f"{in_words(item.metric.name)} changed by {format_interval(worse.estimate, worse.low, worse.high)}"
 
 
-def _slower_by(item: Comparison) -> str:
+def _slower_by(item: ComparedMetric) -> str:
     return f"{_shown(item)}, which is not proven to exceed the concern threshold"
 
 
 @dataclass
-class Clocks:
+class OtherClocks:
     """The results of the clocks that were not chosen, collected benchmark by benchmark."""
 
     gating: dict[Key, str] = field(default_factory=dict)
@@ -176,7 +179,7 @@ class Clocks:
     undecided: dict[Key, str] = field(default_factory=dict)
     """Chosen clocks for which another one shows a possible regression beyond ``concern``, each with an explanation."""
 
-    def check(self, by_metric: Mapping[str, Comparison], chosen: str, thresholds: Thresholds) -> None:
+    def check(self, by_metric: Mapping[str, ComparedMetric], chosen: str, thresholds: Thresholds) -> None:
         """Check the chosen clock of one benchmark ('' for none) against its other clocks."""
         others = witnesses(by_metric, chosen) if chosen else []
         if not others:
@@ -200,7 +203,7 @@ class Clocks:
             self.refuted[row.benchmark, chosen] = refuted
 
 
-def _seems_worse(chosen: Comparison, finest: Comparison, thresholds: Thresholds) -> Comparison | None:
+def _seems_worse(chosen: ComparedMetric, finest: ComparedMetric, thresholds: Thresholds) -> ComparedMetric | None:
     """Return the finest of the other clocks if it suggests a regression of a higher level than the chosen one."""
     if _level(worse_of(finest), thresholds) <= _level(worse_of(chosen), thresholds):
         return None

@@ -46,7 +46,7 @@ from perfflow.stats.paired_test import (
     quantile_interval,
     samples_for_quantile,
 )
-from perfflow.store.record import Record, Series
+from perfflow.store.record import MetricSeries, Record
 
 VALUE_CONFIDENCE = 0.95
 """Confidence of the interval of one side's value."""
@@ -76,7 +76,7 @@ MEAN_SHARE = 0.2
 
 
 @dataclass(frozen=True)
-class Summary:
+class SideSummary:
     """One side: the statistic with its interval (None if the samples do not bound it), and all values."""
 
     value: float
@@ -102,7 +102,7 @@ class Layouts:
 
     n: int
     deviation: float
-    built: Comparison
+    built: ComparedMetric
 
 
 @dataclass(frozen=True)
@@ -125,7 +125,7 @@ class Confirmation:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class ComparedMetric:
     """One metric of one benchmark. ``change`` is candidate/baseline - 1; unknown bounds are infinite."""
 
     benchmark: str
@@ -133,8 +133,8 @@ class Comparison:
     statistic: str
     step: str
     tool: str
-    baseline: Summary | None
-    candidate: Summary | None
+    baseline: SideSummary | None
+    candidate: SideSummary | None
     change: Interval | None = None
     pairs: int = 0
     confidence: float | None = None
@@ -157,7 +157,7 @@ class Comparison:
         return all(item.agrees for item in self.confirmations) and bool(self.confirmations or not self.to_confirm)
 
 
-def compare(series: Series, criteria: Criteria, share: float = 1.0) -> Comparison:
+def compare(series: MetricSeries, criteria: Criteria, share: float = 1.0) -> ComparedMetric:
     """Summarise both sides of a series and, if there are two, the change between them.
 
     ``share`` is the part of its benchmark's false alarms that this row may raise, above 0 and at most 1. If fresh code
@@ -171,12 +171,12 @@ def compare(series: Series, criteria: Criteria, share: float = 1.0) -> Compariso
     return replace(found, pairs=min(found.pairs, n), layouts=Layouts(n, _deviation(series), built))
 
 
-def _compared(series: Series, criteria: Criteria, share: float) -> Comparison:
+def _compared(series: MetricSeries, criteria: Criteria, share: float) -> ComparedMetric:
     metric = as_found(series, criteria.metric(series.metric))
     default = default_statistic(metric)
     statistic = default if is_exact(default) else series.statistic or default
     baseline, candidate = (summarise(series.readings(side), metric, statistic) for side in Side)
-    alone = Comparison(
+    alone = ComparedMetric(
         series.benchmark,
         metric,
         statistic,
@@ -210,7 +210,7 @@ def _compared(series: Series, criteria: Criteria, share: float) -> Comparison:
     )
 
 
-def as_found(series: Series, metric: Metric) -> Metric:
+def as_found(series: MetricSeries, metric: Metric) -> Metric:
     """Return the metric, marked exact only if its runs repeat: a tool or a metric name only declares it."""
     declared = metric.exact or series.exact
     found = declared and all(_repeats(series.readings(side)) for side in Side)
@@ -235,7 +235,7 @@ def _exact_change(
     return Interval(change, low, high), None, (_TICKS,)
 
 
-def _capped_or_mean(alone: Comparison, series: Series, share: float) -> tuple[Comparison, _Change]:
+def _capped_or_mean(alone: ComparedMetric, series: MetricSeries, share: float) -> tuple[ComparedMetric, _Change]:
     """Return the change of capped means, or of plain means if their intervals do not overlap.
 
     The two share the false alarms that one comparison may raise.
@@ -256,7 +256,7 @@ def summarise(
     confidence: float = VALUE_CONFIDENCE,
     *,
     widened: bool = True,
-) -> Summary | None:
+) -> SideSummary | None:
     """Return a statistic of one side with its interval; None without readings.
 
     For values taken inside each process, the statistic is computed per process and its interval over the processes.
@@ -277,7 +277,7 @@ def summarise(
     if any(item.at_most for item in readings):
         low, sure = 0.0, replace(sure, low=-math.inf)
     samples = tuple(item.value for item in readings)
-    return Summary(interval.estimate, low, high, len(values), samples, needs, factor, sure)
+    return SideSummary(interval.estimate, low, high, len(values), samples, needs, factor, sure)
 
 
 def _interval(
@@ -312,7 +312,7 @@ def _tick(sides: Sequence[Sequence[Reading]], metric: Metric) -> float:
     return tick_of(sides, metric.dimension) if not metric.exact else 0.0
 
 
-def _blur(series: Series, metric: Metric) -> float:
+def _blur(series: MetricSeries, metric: Metric) -> float:
     """Return how far rounding by half a step on each side may move ln(candidate/baseline); can be infinite."""
     sides = [series.readings(side) for side in Side]
     half = _tick(sides, metric) / 2
@@ -336,7 +336,7 @@ def _finite(value: float) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def _confirmations(series: Series, metric: Metric, share: float) -> Iterator[Confirmation]:
+def _confirmations(series: MetricSeries, metric: Metric, share: float) -> Iterator[Confirmation]:
     if not series.confirmations:
         return
     earlier = _part(series, 0)
@@ -359,7 +359,7 @@ def _confirmations(series: Series, metric: Metric, share: float) -> Iterator[Con
         yield Confirmation(pairs, change, p, before)
 
 
-def _part(series: Series, number: int) -> Series:
+def _part(series: MetricSeries, number: int) -> MetricSeries:
     """Return the readings of one confirmation, or with 0 those before the first."""
     numbered = {side: zip(series.sides[side], series.confirming[side], strict=True) for side in Side}
     sides = {side: [item for item, own in numbered[side] if own == number] for side in Side}
@@ -370,7 +370,7 @@ _Change = tuple[Interval, float | None, tuple[str, ...]]
 """A change, its confidence (None without an interval), and warnings."""
 
 
-def _change(series: Series, metric: Metric, share: float, statistic: str = "") -> _Change:
+def _change(series: MetricSeries, metric: Metric, share: float, statistic: str = "") -> _Change:
     """Return the change of the readings' values, or of a statistic inside them, at this share of the false alarms."""
     baseline, candidate = (_values(series, side, statistic) for side in Side)
     if metric.exact:
@@ -431,7 +431,7 @@ Invert = Callable[[Sequence[float], Sequence[float], float], Interval]
 """(baseline, candidate, confidence) -> the interval of ln(candidate/baseline)."""
 
 
-def sure_change(comparison: Comparison, series: Series) -> Interval | None:
+def sure_change(comparison: ComparedMetric, series: MetricSeries) -> Interval | None:
     """Return the least and the greatest change of all pairs if there are too few for an interval, but at least five.
 
     The probability that all of five pairs lie on one side of the true change by chance is 1/32. None otherwise.
@@ -446,7 +446,7 @@ def sure_change(comparison: Comparison, series: Series) -> Interval | None:
     return _wider(Interval(known.estimate, min(ratios), max(ratios)), comparison.blur)
 
 
-def _values(series: Series, side: Side, statistic: str = "") -> list[float]:
+def _values(series: MetricSeries, side: Side, statistic: str = "") -> list[float]:
     """Return one value per pair, or the median of each layout if a few code layouts were run several times each.
 
     A value is that of the reading, or a ``statistic`` inside it.
@@ -461,7 +461,7 @@ def _values(series: Series, side: Side, statistic: str = "") -> list[float]:
     return [quantile(values[:runs], 0.5) for values in by_layout]
 
 
-def _deviation(series: Series) -> float:
+def _deviation(series: MetricSeries) -> float:
     """Return the standard deviation between code layouts as a share, after subtracting the variance within a layout."""
     excess = []
     for side in Side:
@@ -472,7 +472,7 @@ def _deviation(series: Series) -> float:
     return math.sqrt(max(0.0, math.fsum(excess) / len(excess))) if excess else 0.0
 
 
-def _built_values(series: Series, side: Side) -> list[float]:
+def _built_values(series: MetricSeries, side: Side) -> list[float]:
     return [item.value for item in series.built.readings(side)] if series.built else []
 
 
@@ -530,12 +530,12 @@ def _growth(theta: float) -> float:
     return math.expm1(theta) if theta < 700 else math.inf
 
 
-def _bounded(series: Series, side: Side) -> bool:
+def _bounded(series: MetricSeries, side: Side) -> bool:
     """Return whether a side is known only as an upper bound."""
     return any(item.at_most for item in series.readings(side))
 
 
-def _warnings(series: Series, metric: Metric) -> tuple[str, ...]:
+def _warnings(series: MetricSeries, metric: Metric) -> tuple[str, ...]:
     why = _OF_PROCESS if metric.name == "uncontended" else _OF_STARTER
     bounded = [f"{_AT_MOST}{why}"] if any(_bounded(series, side) for side in Side) else []
     return (*bounded, *_of_steps([series.readings(side) for side in Side], metric))

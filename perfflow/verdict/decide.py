@@ -15,7 +15,7 @@ from perfflow.model.readings import SCHEDULES, Design, Side
 from perfflow.model.result import Benchmark, Bounds, Decision, Level
 from perfflow.model.units import format_change, format_interval, format_threshold
 from perfflow.stats.paired_test import Interval
-from perfflow.verdict.comparison import Comparison, Layouts
+from perfflow.verdict.comparison import ComparedMetric, Layouts
 
 IDENTICAL_FLOOR = 0.005
 """Floor for identical executables and exact counts. A rebuild alone changes results by up to 2% through code layout."""
@@ -43,7 +43,7 @@ class Ruling:
         return self.decision == "regressed" and self.level in ("concern", "action")
 
 
-def rule(comparison: Comparison, thresholds: Thresholds, *, identical: bool) -> Ruling:
+def rule(comparison: ComparedMetric, thresholds: Thresholds, *, identical: bool) -> Ruling:
     """Decide one comparison. A single measurement has no decision.
 
     A change that needs a confirmation, or that one contradicts, is ``unproven``. Fresh code layouts of both sides
@@ -60,7 +60,7 @@ def rule(comparison: Comparison, thresholds: Thresholds, *, identical: bool) -> 
     return Ruling("unproven", "ok" if max(item.high for item in known) < thresholds.action else None)
 
 
-def rule_unconfirmed(comparison: Comparison, thresholds: Thresholds, *, identical: bool) -> Ruling:
+def rule_unconfirmed(comparison: ComparedMetric, thresholds: Thresholds, *, identical: bool) -> Ruling:
     """Decide one comparison as ``rule`` does, whether a change is confirmed or not."""
     ruling = _ruled(comparison, thresholds, identical=identical)
     if comparison.layouts is None:
@@ -68,7 +68,7 @@ def rule_unconfirmed(comparison: Comparison, thresholds: Thresholds, *, identica
     return over_layouts(comparison, ruling, _ruled(comparison.layouts.built, thresholds, identical=identical))
 
 
-def _ruled(comparison: Comparison, thresholds: Thresholds, *, identical: bool) -> Ruling:
+def _ruled(comparison: ComparedMetric, thresholds: Thresholds, *, identical: bool) -> Ruling:
     """Return the first decision that applies."""
     if comparison.only:
         return Ruling("removed", None) if comparison.only is Side.BASELINE else Ruling("new", "ok")
@@ -89,7 +89,7 @@ def _ruled(comparison: Comparison, thresholds: Thresholds, *, identical: bool) -
     return Ruling("unproven", level, _more(worse, comparison.pairs, floor, thresholds.concern, comparison.blur))
 
 
-def after_rebuild(comparison: Comparison, ruling: Ruling, thresholds: Thresholds) -> Ruling:
+def after_rebuild(comparison: ComparedMetric, ruling: Ruling, thresholds: Thresholds) -> Ruling:
     """Return the ruling on one build of each side, without fresh code layouts.
 
     A rebuild alone changes a program by more than the floor now and then: rows that execute the same code differed by
@@ -107,7 +107,7 @@ def after_rebuild(comparison: Comparison, ruling: Ruling, thresholds: Thresholds
     return replace(ruling, note=note)
 
 
-def excludes_zero(comparison: Comparison) -> bool:
+def excludes_zero(comparison: ComparedMetric) -> bool:
     """Return whether a change of any size is proven."""
     change = comparison.change
     return change is not None and (change.low > 0 or change.high < 0)
@@ -121,7 +121,7 @@ should not be missed by stopping early. A benchmark that needs more pairs is too
 _ON_A_CUT = 0.005
 
 
-def settled(comparison: Comparison, ruling: Ruling, thresholds: Thresholds, *, identical: bool) -> bool:
+def settled(comparison: ComparedMetric, ruling: Ruling, thresholds: Thresholds, *, identical: bool) -> bool:
     """Return whether more pairs could not change the outcome: the interval lies in one zone of the verdict table.
 
     An interval that includes a threshold and has a half-width of 0.5% will go on including it. For the concern
@@ -148,12 +148,12 @@ def settled(comparison: Comparison, ruling: Ruling, thresholds: Thresholds, *, i
     return False
 
 
-def _floor(comparison: Comparison, thresholds: Thresholds, *, identical: bool) -> float:
+def _floor(comparison: ComparedMetric, thresholds: Thresholds, *, identical: bool) -> float:
     known = identical or comparison.metric.exact or comparison.layouts is not None
     return min(thresholds.floor, IDENTICAL_FLOOR) if known else thresholds.floor
 
 
-def over_layouts(comparison: Comparison, ruling: Ruling, built: Ruling) -> Ruling:
+def over_layouts(comparison: ComparedMetric, ruling: Ruling, built: Ruling) -> Ruling:
     """Return the ruling by fresh layouts, given the ruling on the programs as built.
 
     A change that was proven as built but that fresh layouts refute is an accident of code layout. So is a regression
@@ -189,7 +189,7 @@ def _with_interval(change: Interval) -> str:
     return format_interval(change.estimate, change.low, change.high)
 
 
-def worse_of(comparison: Comparison) -> Interval:
+def worse_of(comparison: ComparedMetric) -> Interval:
     """Return the change with the sign that up is worse; unbounded if it is not known."""
     if comparison.change is None or math.isnan(comparison.change.estimate):
         return Interval(math.nan, -math.inf, math.inf)

@@ -7,7 +7,7 @@ from perfflow.model.gpu.devices import SpeedOfLight
 from perfflow.model.kernels import KernelFacts, by_benchmark, together
 from perfflow.model.peaks import Peaks, published_peaks
 from perfflow.model.readings import Side
-from perfflow.store.record import Record, Series
+from perfflow.store.record import MetricSeries, Record
 
 
 class RanOn:
@@ -20,17 +20,17 @@ class RanOn:
         for item in found:
             self._devices.setdefault((item.step, item.benchmark, item.tree), []).append(item.facts.device)
 
-    def kernel(self, series: Series, side: Side) -> KernelFacts | None:
+    def kernel(self, series: MetricSeries, side: Side) -> KernelFacts | None:
         """Return the single GPU kernel that a benchmark runs, as profiled on a side; None for other benchmarks."""
         return self._kernels.get((series.benchmark, side.value))
 
-    def device(self, series: Series, side: Side) -> str:
+    def device(self, series: MetricSeries, side: Side) -> str:
         """Return the GPU that a side of a benchmark ran on; '' for the CPU."""
         devices = self._record.outcome_of(series.step).devices
         own = self._devices.get((series.step, series.benchmark, side.value), [])
         return together(own) or together(devices)
 
-    def precision(self, series: Series, side: Side) -> str:
+    def precision(self, series: MetricSeries, side: Side) -> str:
         """Return the precision of the arithmetic, as the step declares it or a profiler found it; '' if unknown."""
         kernel = self.kernel(series, side)
         return self._record.precision_of(series) or (kernel.precision if kernel else "")

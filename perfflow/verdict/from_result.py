@@ -14,7 +14,7 @@ from perfflow.model.plain_data import from_json
 from perfflow.model.readings import NO_INNER, Reading, Side
 from perfflow.model.result import AsBuilt, Benchmark, Expected, Result, Sample, StepResult, is_untimed, measured_of
 from perfflow.model.version import tree_of
-from perfflow.store.record import Record, Series, reading_from_json
+from perfflow.store.record import MetricSeries, Record, reading_from_json
 from perfflow.store.run_facts import (
     BlindLines,
     Branch,
@@ -95,10 +95,10 @@ def _steps(result: Result) -> dict[str, StepRecord]:
     return {step.id: found(step) for step in result.steps if step.ended}
 
 
-def _series(row: Benchmark) -> Series:
+def _series(row: Benchmark) -> MetricSeries:
     """Return the series of a row. Readings that judging does not use are not in the file."""
     alone = row.decision in ("new", "removed")
-    series = Series(
+    series = MetricSeries(
         row.name,
         row.metric,
         row.step,
@@ -121,7 +121,7 @@ def _series(row: Benchmark) -> Series:
     return series
 
 
-def _built(row: Benchmark, built: AsBuilt, series: Series) -> Series:
+def _built(row: Benchmark, built: AsBuilt, series: MetricSeries) -> MetricSeries:
     """Return the series of the programs as built, before fresh code layouts."""
     samples = zip(Side, (built.baseline, built.candidate), strict=True)
     sides = {side: _readings(row, sample) if sample else [] for side, sample in samples}

@@ -27,9 +27,9 @@ from perfflow.model.targets import matches
 from perfflow.model.units import Dimension, format_change
 from perfflow.model.version import STORED, are_two_revisions, tree_of
 from perfflow.stats.paired_test import FEW
-from perfflow.store.record import Record, Series
-from perfflow.verdict.clocks import Clocks, timing_metric, witnesses
-from perfflow.verdict.comparison import Comparison, compare, source_of
+from perfflow.store.record import MetricSeries, Record
+from perfflow.verdict.clocks import OtherClocks, timing_metric, witnesses
+from perfflow.verdict.comparison import ComparedMetric, compare, source_of
 from perfflow.verdict.decide import rule
 from perfflow.verdict.targets import names_by_metric
 
@@ -37,7 +37,7 @@ LEAST_BYTES = 2**20
 """Bytes of growth that matter for inexact memory metrics: allocators and libraries alone cause less than this."""
 
 
-def memory_has_grown(item: Comparison, thresholds: Thresholds) -> bool:
+def memory_has_grown(item: ComparedMetric, thresholds: Thresholds) -> bool:
     """Return whether memory is proven to have grown, exactly or by more than ``LEAST_BYTES``."""
     if rule(item, thresholds, identical=False).decision != "regressed" or not item.baseline or not item.candidate:
         return False
@@ -69,7 +69,7 @@ ASKED = "as asked for"
 
 
 @dataclass(frozen=True)
-class Choice:
+class GatingRows:
     """The rows that gate, and the rows of stored sets that would gate (``leading``), each with the reason."""
 
     gating: Mapping[Key, str]
@@ -83,8 +83,8 @@ class Choice:
 
 
 def choose_rows(
-    record: Record, comparisons: Mapping[Key, Comparison], criteria: Criteria, *, witnessed: bool = True
-) -> Choice:
+    record: Record, comparisons: Mapping[Key, ComparedMetric], criteria: Criteria, *, witnessed: bool = True
+) -> GatingRows:
     """Choose one timing metric per benchmark, every row with a target, and the guarded rows of an optimize stage.
 
     Benchmarks under ``ignore`` never gate. ``witnessed``: clocks that include waiting also gate if they prove a
@@ -94,12 +94,12 @@ def choose_rows(
     set lacks gates.
     """
     found: dict[Key, str] = {}
-    by_benchmark: dict[str, dict[str, Comparison]] = defaultdict(dict)
+    by_benchmark: dict[str, dict[str, ComparedMetric]] = defaultdict(dict)
     same_as = _one_measurement(record, comparisons)
     comparisons = {key: item for key, item in comparisons.items() if not criteria.ignores(key[0])}
     for (name, metric), item in comparisons.items():
         by_benchmark[name][metric] = item
-    clocks = Clocks()
+    clocks = OtherClocks()
     for name, by_metric in by_benchmark.items():
         chosen = _chosen(record, _with_known_change(record, by_metric))
         found |= {(name, metric): why for metric, why in chosen.items()}
@@ -121,11 +121,11 @@ def choose_rows(
     leading = {key: found[key] for key in found if key in stored and comparisons[key].only is not Side.BASELINE}
     gating = {key: why for key, why in found.items() if not _unpaired(record, key, comparisons[key])}
     gating = {key: why for key, why in gating.items() if key not in leading}
-    return Choice(gating, leading, same_as, clocks.refuted, clocks.undecided)
+    return GatingRows(gating, leading, same_as, clocks.refuted, clocks.undecided)
 
 
 def gating_rows(
-    record: Record, comparisons: Mapping[Key, Comparison], criteria: Criteria, *, witnessed: bool = True
+    record: Record, comparisons: Mapping[Key, ComparedMetric], criteria: Criteria, *, witnessed: bool = True
 ) -> Mapping[Key, str]:
     """Return the gating rows, each with the reason. ``witnessed``: see ``choose_rows``."""
     return choose_rows(record, comparisons, criteria, witnessed=witnessed).gating
@@ -138,7 +138,7 @@ def covers(guard: str, benchmark: str, metric: str) -> bool:
     return matches(guard, benchmark) or (named and bool(glob) and matches(glob, benchmark))
 
 
-def guarded_rows(record: Record, comparisons: Mapping[Key, Comparison], guards: Iterable[str]) -> list[Key]:
+def guarded_rows(record: Record, comparisons: Mapping[Key, ComparedMetric], guards: Iterable[str]) -> list[Key]:
     """Return the guarded rows: metrics with a direction, except timings, of the benchmarks that a glob matches.
 
     A row whose candidate is known only as an upper bound cannot be proven worse and is left out.
@@ -159,7 +159,7 @@ def _one_measurement(record: Record, comparisons: Iterable[Key]) -> dict[Key, st
     return {key: time for key in comparisons if (time := source_of(record, *key))}
 
 
-def memory_rows(record: Record, comparisons: Mapping[Key, Comparison], criteria: Criteria) -> list[Key]:
+def memory_rows(record: Record, comparisons: Mapping[Key, ComparedMetric], criteria: Criteria) -> list[Key]:
     """Return the memory rows of a comparison of two trees that are proven to have grown by enough to matter."""
     if not two_trees(record):
         return []
@@ -184,7 +184,7 @@ def two_stored(record: Record) -> bool:
     return all(tree_of(record.trees, side).kind == STORED for side in Side)
 
 
-def _with_known_change(record: Record, by_metric: Mapping[str, Comparison]) -> Mapping[str, Comparison]:
+def _with_known_change(record: Record, by_metric: Mapping[str, ComparedMetric]) -> Mapping[str, ComparedMetric]:
     """Return the metrics of stored sets without timings of unknown change, if another timing has one.
 
     Some tools store only a mean.
@@ -202,7 +202,7 @@ def _with_known_change(record: Record, by_metric: Mapping[str, Comparison]) -> M
     return {metric: item for metric, item in by_metric.items() if metric not in silent}
 
 
-def _chosen(record: Record, by_metric: Mapping[str, Comparison]) -> dict[str, str]:
+def _chosen(record: Record, by_metric: Mapping[str, ComparedMetric]) -> dict[str, str]:
     """Return the deciding metrics of one benchmark, and beside a time the custom metrics that the workflow reads."""
     chosen = deciding_metrics([record.plan_of(item.step).metric for item in by_metric.values()], by_metric)
     if ASKED in chosen.values():
@@ -215,12 +215,12 @@ def _chosen(record: Record, by_metric: Mapping[str, Comparison]) -> dict[str, st
     return custom | chosen
 
 
-def is_custom(record: Record, item: Comparison) -> bool:
+def is_custom(record: Record, item: ComparedMetric) -> bool:
     """Return whether the workflow defines the metric by a `parse`."""
     return item.metric.name not in METRICS and record.plan_of(item.step).tool == "run"
 
 
-def deciding_metrics(asked: Iterable[str | None], by_metric: Mapping[str, Comparison]) -> dict[str, str]:
+def deciding_metrics(asked: Iterable[str | None], by_metric: Mapping[str, ComparedMetric]) -> dict[str, str]:
     """Return the deciding metrics of one benchmark, each with the reason. Targets and guards may add others.
 
     ``asked`` are the values of `metric` in its steps.
@@ -237,7 +237,7 @@ def deciding_metrics(asked: Iterable[str | None], by_metric: Mapping[str, Compar
     return {} if timed else {metric: "" for metric, item in by_metric.items() if item.metric.better is not Better.NONE}
 
 
-def _unpaired(record: Record, key: Key, item: Comparison) -> bool:
+def _unpaired(record: Record, key: Key, item: ComparedMetric) -> bool:
     return item.change is not None and not item.metric.exact and not record.series[key].comparable
 
 
@@ -272,7 +272,9 @@ def is_accepted(item: Accepted, criteria: Criteria, key: Key, why: str | None) -
     return why is not None and why not in BESIDE_WHAT_DECIDES
 
 
-def compared(record: Record, criteria: Criteria, measured: Mapping[Key, Series] | None = None) -> dict[Key, Comparison]:
+def compared(
+    record: Record, criteria: Criteria, measured: Mapping[Key, MetricSeries] | None = None
+) -> dict[Key, ComparedMetric]:
     """Compare all series with readings, or those of ``measured``. The rows of a benchmark share its false alarms."""
     series = {
         key: item
@@ -287,7 +289,7 @@ def compared(record: Record, criteria: Criteria, measured: Mapping[Key, Series] 
 _OF_CHOSEN, _OF_WITNESSES = 8, 2
 
 
-def _shares(record: Record, rows: Mapping[Key, Comparison], criteria: Criteria) -> dict[Key, float]:
+def _shares(record: Record, rows: Mapping[Key, ComparedMetric], criteria: Criteria) -> dict[Key, float]:
     """Return the part of a benchmark's false alarms that each of its rows may raise.
 
     The rows that always gate get most of it. Clocks and memory that gate only if they prove a regression share the
@@ -317,12 +319,12 @@ def _is_chosen(why: str) -> bool:
     return why not in (ASKED, HAS_TARGET, GUARDED)
 
 
-def _others(rows: Mapping[Key, Comparison], name: str, chosen: str) -> list[Key]:
+def _others(rows: Mapping[Key, ComparedMetric], name: str, chosen: str) -> list[Key]:
     by_metric = {metric: rows[name, metric] for metric in TIMES if (name, metric) in rows}
     return [(name, item.metric.name) for item in witnesses(by_metric, chosen)]
 
 
-def _watched_memory(record: Record, rows: Mapping[Key, Comparison], criteria: Criteria, name: str) -> list[Key]:
+def _watched_memory(record: Record, rows: Mapping[Key, ComparedMetric], criteria: Criteria, name: str) -> list[Key]:
     """Return the noisy memory rows, which gate if they grow."""
     if criteria.memory_of(name) is None or not two_trees(record):
         return []

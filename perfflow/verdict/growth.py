@@ -35,7 +35,7 @@ from perfflow.model.readings import Side
 from perfflow.model.result import CONCERN, Benchmark, Bounds, Grown, Growth, SizePoint
 from perfflow.model.units import GROWTH_CLASSES, significant
 from perfflow.stats.paired_test import Interval
-from perfflow.store.record import Record, Series
+from perfflow.store.record import MetricSeries, Record
 from perfflow.store.run_facts import Scaling
 from perfflow.verdict.comparison import VALUE_CONFIDENCE, summarise
 from perfflow.verdict.decide import IDENTICAL_FLOOR
@@ -53,7 +53,7 @@ _NORMAL = NormalDist()
 
 
 @dataclass(frozen=True)
-class Point:
+class GrowthPoint:
     """The value at one size, in its base unit, with its standard error."""
 
     size: float
@@ -93,7 +93,7 @@ class Line:
 
 
 def fitted_growth(
-    points: Sequence[Point], confidence: float, *, floor: float, flat: float, bend: float
+    points: Sequence[GrowthPoint], confidence: float, *, floor: float, flat: float, bend: float
 ) -> FittedGrowth:
     """Fit a growth to at least LEAST points of different positive sizes.
 
@@ -124,7 +124,7 @@ def fitted_growth(
     return FittedGrowth(exponent, rise, best, low, high, nlogn)
 
 
-def errors_of(points: Sequence[Point], floor: float) -> list[float]:
+def errors_of(points: Sequence[GrowthPoint], floor: float) -> list[float]:
     """Return the standard errors by which the points are weighted; for ``floor`` see ``fit``."""
     largest = max(abs(point.value) for point in points) or 1.0
     return [max(math.hypot(item.error, floor * item.value), 1e-9 * largest) for item in points]
@@ -156,14 +156,14 @@ def class_of(exponent: float, nlogn: float, bend: float, *, least: bool = False)
     return place
 
 
-def _rise_growth_fit(points: Sequence[Point], z: float) -> Interval:
+def _rise_growth_fit(points: Sequence[GrowthPoint], z: float) -> Interval:
     """Return the share by which the last value exceeds the first; the upper bound is that of the highest value."""
     first, last = points[0], points[-1]
     if first.value <= 0:
         level = all(point.value == first.value for point in points)
         return Interval(0.0, 0.0, 0.0) if level else Interval(math.inf, -1.0, math.inf)
 
-    def spread(point: Point) -> float:
+    def spread(point: GrowthPoint) -> float:
         return 0.0 if point is first else z * math.hypot(first.error / first.value, point.error / first.value)
 
     shares = [(point, point.value / first.value - 1) for point in points]
@@ -172,7 +172,7 @@ def _rise_growth_fit(points: Sequence[Point], z: float) -> Interval:
     return Interval(share, share - spread(last), high)
 
 
-def _slope(points: Sequence[Point], errors: Sequence[float], z: float) -> Interval:
+def _slope(points: Sequence[GrowthPoint], errors: Sequence[float], z: float) -> Interval:
     """Return the slope of ln(value) over ln(size) by weighted least squares, with its normal interval."""
     if min(point.value for point in points) <= 0:
         return Interval(0.0, 0.0, 0.0)
@@ -290,7 +290,7 @@ _WITHIN = 9
 """Number of exponents of the interval whose curves form the band."""
 
 
-def curve_of(points: Sequence[Point], found: FittedGrowth, floor: float) -> list[tuple[float, Interval]]:
+def curve_of(points: Sequence[GrowthPoint], found: FittedGrowth, floor: float) -> list[tuple[float, Interval]]:
     """Return (size, value with its band) from the least size to the greatest, in the metric's base unit.
 
     ``points`` and ``floor`` are those that ``found`` was fitted to.
@@ -309,7 +309,9 @@ def _exponents(interval: Interval) -> list[float]:
     return [interval.estimate, *(low + (high - low) * number / (_WITHIN - 1) for number in range(_WITHIN))]
 
 
-def _curve(p: float, points: Sequence[Point], places: Sequence[float], floor: float, *, flat: bool) -> list[float]:
+def _curve(
+    p: float, points: Sequence[GrowthPoint], places: Sequence[float], floor: float, *, flat: bool
+) -> list[float]:
     """Return the values of the best curve with one exponent; for a flat curve, of the line through the middle."""
     weights = [error**-2 for error in errors_of(points, floor)]
     if flat:
@@ -324,7 +326,7 @@ def _curve(p: float, points: Sequence[Point], places: Sequence[float], floor: fl
 
 
 def deciding_size(
-    points: Sequence[Point], found: FittedGrowth, decided: Callable[[FittedGrowth], bool], **how: float
+    points: Sequence[GrowthPoint], found: FittedGrowth, decided: Callable[[FittedGrowth], bool], **how: float
 ) -> float:
     """Return approximately the least further size that would settle the growth; 0 if none would.
 
@@ -345,7 +347,7 @@ def deciding_size(
         curve = power(found.exponent.estimate, further)
         best = line(curve[:-1])
         guess = [best.a + best.b * height for height in curve]
-        future = [Point(size, value, share * value) for size, value in zip(further, guess, strict=True)]
+        future = [GrowthPoint(size, value, share * value) for size, value in zip(further, guess, strict=True)]
         if guess[-1] > 0 and decided(fitted_growth(future, **how)):
             return largest * times
     return 0.0
@@ -357,7 +359,7 @@ class Sizes:
 
     key: str
     planned: int = 0
-    series: dict[float, Series] = field(default_factory=dict)
+    series: dict[float, MetricSeries] = field(default_factory=dict)
     instead: str = ""
     """The metric whose values replace those of the requested metric; '' if none does."""
 
@@ -367,7 +369,7 @@ class Sizes:
         measured = any(series.readings(Side.CANDIDATE) for series in self.series.values())
         return Side.CANDIDATE if measured else Side.BASELINE
 
-    def points(self, side: Side, metric: Metric, confidence: float) -> tuple[list[Point], int]:
+    def points(self, side: Side, metric: Metric, confidence: float) -> tuple[list[GrowthPoint], int]:
         """Return the medians of a side with standard errors, and the samples needed per size if some have no error."""
         z = NormalDist().inv_cdf(0.5 + confidence / 2)
         found, needs = [], 0
@@ -381,7 +383,7 @@ class Sizes:
             if summary.low is None or summary.high is None:
                 needs = max(needs, summary.needs)
                 continue
-            found.append(Point(size, summary.value, (summary.high - summary.low) / (2 * z)))
+            found.append(GrowthPoint(size, summary.value, (summary.high - summary.low) / (2 * z)))
         return found, needs
 
     def fit(
@@ -539,7 +541,7 @@ def _growth(benchmark: str, metric: Metric, sizes: Sizes, thresholds: Thresholds
     )
 
 
-def _grown(found: FittedGrowth, points: Sequence[Point], floor: float) -> Grown:
+def _grown(found: FittedGrowth, points: Sequence[GrowthPoint], floor: float) -> Grown:
     """Return one side as it is stored: its exponent, the measured points, and the fitted curve."""
     z = NormalDist().inv_cdf(0.5 + VALUE_CONFIDENCE / 2)
     measured = [(item.size, item.value, item.value - z * item.error, item.value + z * item.error) for item in points]

@@ -64,12 +64,12 @@ from perfflow.model.result import (
 from perfflow.model.targets import Names
 from perfflow.model.units import Dimension, format_change, format_quantity, format_threshold
 from perfflow.stats.paired_test import Interval, pair_spread
-from perfflow.store.record import TWICE, GroupJob, Record, Series, reading_to_json
+from perfflow.store.record import TWICE, GroupJob, MetricSeries, Record, reading_to_json
 from perfflow.store.run_facts import PlannedStep, StepRecord, Try
 from perfflow.tools.adapter import OPTIONAL_ROLES, Role
 from perfflow.verdict import acceptance, evidence, gating, out_of_time, row_text, targets, untimed
 from perfflow.verdict.acceptance import cheaper_than, trade_off, worst
-from perfflow.verdict.comparison import Comparison, Confirmation, Summary, speedup, without_inverse_rates
+from perfflow.verdict.comparison import ComparedMetric, Confirmation, SideSummary, speedup, without_inverse_rates
 from perfflow.verdict.decide import (
     IDENTICAL_FLOOR,
     Ruling,
@@ -83,7 +83,7 @@ from perfflow.verdict.decide import (
 )
 from perfflow.verdict.device import known_peaks
 from perfflow.verdict.findings import Findings
-from perfflow.verdict.gating import Choice, choose_rows, compared, is_custom, thresholds_for, two_stored
+from perfflow.verdict.gating import GatingRows, choose_rows, compared, is_custom, thresholds_for, two_stored
 from perfflow.verdict.growth import concerns, grown
 from perfflow.verdict.kernels import judged_kernels, on_each_gpu, peak_results, roof_points, without_decisions
 from perfflow.verdict.routing import advice_of_tools, recommendations, routes_taken
@@ -225,7 +225,7 @@ def detectable_change(expected: Expected | None) -> str:
     return f"on this machine changes of {percent(expected.smallest_change)} or more are detected within {time}"
 
 
-def noisier_than_expected(row: Comparison, expected: Expected | None) -> str:
+def noisier_than_expected(row: ComparedMetric, expected: Expected | None) -> str:
     """Return ``noisier than when calibrated: ±4% against ±1%``; '' if it is not noisier or that is not known."""
     if expected is None or expected.noise is None or row.baseline is None or row.candidate is None:
         return ""
@@ -371,7 +371,9 @@ def _run_info(record: Record) -> RunInfo:
     return RunInfo(**to_json(record.run), seconds=seconds, interrupted=not record.ended)
 
 
-def _row(record: Record, item: Comparison, series: Series, criteria: Criteria, choice: Choice) -> Benchmark:
+def _row(
+    record: Record, item: ComparedMetric, series: MetricSeries, criteria: Criteria, choice: GatingRows
+) -> Benchmark:
     identical = record.outcome_of(item.step).identical
     key = (item.benchmark, item.metric.name)
     thresholds, notes = thresholds_for(record, criteria, key, choice.gating.get(key))
@@ -442,7 +444,7 @@ def _ignored(row: Benchmark) -> Benchmark:
     return row.model_copy(update={"ignored": True, **({"level": "ok"} if row.decision else {})})
 
 
-def _differs(item: Comparison) -> bool:
+def _differs(item: ComparedMetric) -> bool:
     """Return whether the intervals of both sides do not overlap, for a metric without a direction."""
     first, second = item.baseline, item.candidate
     if item.metric.better is not Better.NONE or not first or not second:
@@ -452,7 +454,9 @@ def _differs(item: Comparison) -> bool:
     return first.high < second.low or second.high < first.low
 
 
-def _as_built(record: Record, item: Comparison, series: Series, ruling: Ruling, thresholds: Thresholds) -> str:
+def _as_built(
+    record: Record, item: ComparedMetric, series: MetricSeries, ruling: Ruling, thresholds: Thresholds
+) -> str:
     """Return the warning for a change that was measured with one code layout per side; '' if it needs none."""
     why = record.why_as_built(series)
     if not why or item.layouts or ruling.decision not in ("regressed", "improved"):
@@ -461,7 +465,7 @@ def _as_built(record: Record, item: Comparison, series: Series, ruling: Ruling, 
     return f"measured with one code layout per side: {why}; {floor}"
 
 
-def _layouts(item: Comparison, series: Series) -> LayoutsOf | None:
+def _layouts(item: ComparedMetric, series: MetricSeries) -> LayoutsOf | None:
     if item.layouts is None or series.built is None:
         return None
     built = item.layouts.built
@@ -477,7 +481,7 @@ def _layouts(item: Comparison, series: Series) -> LayoutsOf | None:
     return LayoutsOf(n=item.layouts.n, deviation=item.layouts.deviation, numbers=several, built=as_built)
 
 
-def _why(key: tuple[str, str], choice: Choice) -> str:
+def _why(key: tuple[str, str], choice: GatingRows) -> str:
     found = choice.gating.get(key) or choice.leading.get(key, "")
     alike = choice.same_as.get(key)
     return f"the same measurement as {alike}" if alike and not found else found
@@ -492,7 +496,7 @@ def _bounds(interval: Interval) -> Bounds:
     return Bounds(value=interval.estimate, low=interval.low, high=interval.high)
 
 
-def _sample(summary: Summary | None, series: Series, side: Side) -> Sample | None:
+def _sample(summary: SideSummary | None, series: MetricSeries, side: Side) -> Sample | None:
     if summary is None:
         return None
     readings = series.readings(side)

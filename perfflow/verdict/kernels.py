@@ -20,7 +20,7 @@ from perfflow.model.criteria import Criteria
 from perfflow.model.errors import UserError
 from perfflow.model.gpu.devices import Bound, OnDevice, SpeedOfLight, bound_under, bound_without_roof
 from perfflow.model.gpu.devices import rows as lined_up
-from perfflow.model.gpu.occupancy import Launch, Limits, Occupancy, lifts, limits_of, occupancy
+from perfflow.model.gpu.occupancy import LaunchShape, Occupancy, OccupancyLimits, lifts, limits_of, occupancy
 from perfflow.model.gpu.stalls import pressing, ranked
 from perfflow.model.kernels import KernelFacts, KernelOf, by_benchmark
 from perfflow.model.peaks import Peaks, key_of
@@ -102,13 +102,13 @@ def _modelled(facts: KernelFacts) -> tuple[Modelled | None, list[str]]:
     return shown, list(_doubts(facts, found))
 
 
-def _launch(facts: KernelFacts, limits: Limits) -> Launch:
+def _launch(facts: KernelFacts, limits: OccupancyLimits) -> LaunchShape:
     """Return the launch for the model. The barriers of a block follow from the number of blocks that they allow."""
     barriers = 1
     if limits.barriers and facts.barrier_blocks:
         barriers = max(1, limits.barriers // facts.barrier_blocks)
     shared = (facts.shared_static or 0) + (facts.shared_dynamic or 0)
-    return Launch(facts.threads or 0, facts.registers or 0, shared, barriers, facts.carveout)
+    return LaunchShape(facts.threads or 0, facts.registers or 0, shared, barriers, facts.carveout)
 
 
 def _doubts(facts: KernelFacts, found: Occupancy) -> Iterator[str]:

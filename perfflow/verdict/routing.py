@@ -176,7 +176,7 @@ _NAMED = 3
 
 
 @dataclass(frozen=True)
-class Calls:
+class CallShare:
     """Functions, and calls of a kind below other functions, with together at least ``share`` of a profile of ``of``.
 
     All functions of files that match ``files`` count.
@@ -190,7 +190,7 @@ class Calls:
 
 
 @dataclass(frozen=True)
-class Place:
+class HotPlace:
     """One hotspot that alone has at least ``share`` of a profile of ``of`` by one of the profilers in ``by``.
 
     It must match one of ``functions``, if given. Its source must show all of ``code`` and one of ``any_code``, and its
@@ -207,7 +207,7 @@ class Place:
 
 
 @dataclass(frozen=True)
-class Growth:
+class ProvenGrowth:
     """A metric that is proven worse than on the baseline by at least a share."""
 
     metric: tuple[str, ...]
@@ -239,18 +239,18 @@ class Low:
     time: float = 0.0
 
 
-Condition = Calls | Place | Growth | Rate | Low | LowOccupancy | Wasted | Stalled
+Condition = CallShare | HotPlace | ProvenGrowth | Rate | Low | LowOccupancy | Wasted | Stalled
 
 
 def evidence(condition: Condition, found: Findings, benchmark: str) -> Iterator[str]:
     """Yield the evidence for one benchmark, a text per profile or metric; nothing if the condition does not hold."""
     match condition:
-        case Calls():
+        case CallShare():
             yield from _in_profiles(condition, found, benchmark)
             yield from _in_losses(condition, found, benchmark)
-        case Place():
+        case HotPlace():
             yield from _in_places(condition, found, benchmark)
-        case Growth():
+        case ProvenGrowth():
             yield from _grown(condition, found, benchmark)
         case Rate():
             yield from _rates(condition, found, benchmark)
@@ -262,7 +262,7 @@ def evidence(condition: Condition, found: Findings, benchmark: str) -> Iterator[
                     yield from of_kernel(condition, item)
 
 
-def _in_profiles(condition: Calls, found: Findings, benchmark: str) -> Iterator[str]:
+def _in_profiles(condition: CallShare, found: Findings, benchmark: str) -> Iterator[str]:
     """Yield the total share per profile: shares are of disjoint parts. Profiles with few samples are skipped."""
     profiles: dict[tuple[str, str, str], list[tuple[float, str]]] = defaultdict(list)
     for spot in current(found.hotspots):
@@ -283,7 +283,7 @@ def _is_thin(found: Findings, step: str) -> bool:
     return any(FEW_SAMPLES in warning for warning in said)
 
 
-def _part(condition: Calls, spot: HotspotResult) -> tuple[float, str] | None:
+def _part(condition: CallShare, spot: HotspotResult) -> tuple[float, str] | None:
     """Return the share that a hotspot adds: all of it if its own name matches, else the measured part below it."""
     place = f" ({spot.file}:{spot.line})" if spot.file and spot.line else ""
     of_file = condition.files and _pattern(condition.files).fullmatch(spot.file)
@@ -296,7 +296,7 @@ def _part(condition: Calls, spot: HotspotResult) -> tuple[float, str] | None:
     return None
 
 
-def _in_places(condition: Place, found: Findings, benchmark: str) -> Iterator[str]:
+def _in_places(condition: HotPlace, found: Findings, benchmark: str) -> Iterator[str]:
     """Yield each hotspot that matches, the largest of each profile first."""
     for spot in current(found.hotspots):
         if spot.benchmark != benchmark or spot.unit not in condition.of or spot.source not in condition.by:
@@ -314,7 +314,7 @@ def _in_places(condition: Place, found: Findings, benchmark: str) -> Iterator[st
             yield f"{spot.source}: {spot.location}{place}: {said}"
 
 
-def _in_losses(condition: Calls, found: Findings, benchmark: str) -> Iterator[str]:
+def _in_losses(condition: CallShare, found: Findings, benchmark: str) -> Iterator[str]:
     for item in found.blamed:
         lost = item.benchmark == benchmark and item.share is not None and item.share >= condition.share
         if lost and _named(condition.functions, item.function, item.file):
@@ -345,7 +345,7 @@ def _named(globs: tuple[str, ...], name: str, file: str) -> bool:
     return any(_pattern(globs).fullmatch(form) for form in forms)
 
 
-def _grown(condition: Growth, found: Findings, benchmark: str) -> Iterator[str]:
+def _grown(condition: ProvenGrowth, found: Findings, benchmark: str) -> Iterator[str]:
     for row in found.rows:
         if row.name != benchmark or row.metric not in condition.metric or row.decision != "regressed":
             continue
@@ -451,7 +451,7 @@ def _condition(written: dict[str, Any]) -> Condition:
         keys[key] = (keys[key],) if isinstance(keys[key], str) else tuple(keys[key])
     for key in _NUMBERS & keys.keys():
         keys[key] = keys[key] if isinstance(keys[key], int | float) else read_share(keys[key])
-    told: dict[str, type[Condition]] = {"by": Place, "share": Calls, "grew": Growth, "under": Low}
+    told: dict[str, type[Condition]] = {"by": HotPlace, "share": CallShare, "grew": ProvenGrowth, "under": Low}
     told |= {"occupancy": LowOccupancy, "uncoalesced": Wasted, "stalls": Stalled}
     return next((kind for key, kind in told.items() if key in keys), Rate)(**keys)
 

@@ -16,9 +16,9 @@ from perfflow.model.targets import Names, Target, crossing_hint, is_chosen, matc
 from perfflow.model.units import Relation, Requirement
 from perfflow.model.version import are_two_revisions
 from perfflow.stats.paired_test import Interval
-from perfflow.store.record import Record, Series
+from perfflow.store.record import MetricSeries, Record
 from perfflow.store.run_facts import PlannedStep
-from perfflow.verdict.comparison import VALUE_CONFIDENCE, Comparison, Summary, speedup, summarise, sure_change
+from perfflow.verdict.comparison import VALUE_CONFIDENCE, ComparedMetric, SideSummary, speedup, summarise, sure_change
 from perfflow.verdict.device import RanOn, known_peaks
 from perfflow.verdict.growth import Sizes, scaled
 
@@ -27,7 +27,7 @@ NOT_TIMED = "not timed: base and head execute the same, so the gate cannot have 
 
 def judge(
     criteria: Criteria,
-    comparisons: Mapping[tuple[str, str], Comparison],
+    comparisons: Mapping[tuple[str, str], ComparedMetric],
     record: Record,
     confidence: float = VALUE_CONFIDENCE,
 ) -> Iterator[TargetResult]:
@@ -122,7 +122,7 @@ def _why_no_peak(wanted: str, record: Record) -> str:
     return "; ".join([f"no peak is known for {wanted}", *reasons])
 
 
-def _latest(series: Series) -> Side:
+def _latest(series: MetricSeries) -> Side:
     """Return the side that a target applies to: the candidate if it was measured, else the baseline."""
     return Side.CANDIDATE if series.readings(Side.CANDIDATE) else Side.BASELINE
 
@@ -137,8 +137,8 @@ def _crossing(target: Target, record: Record) -> str:
 def _judge(
     target: Target,
     requirement: Requirement,
-    comparison: Comparison,
-    series: Series,
+    comparison: ComparedMetric,
+    series: MetricSeries,
     confidence: float,
     *,
     in_two: bool = False,
@@ -165,7 +165,12 @@ def _held_by(base: TargetStatus, head: TargetResult) -> TargetResult:
 
 
 def _judge_value(
-    target: Target, requirement: Requirement, comparison: Comparison, series: Series, side: Side, confidence: float
+    target: Target,
+    requirement: Requirement,
+    comparison: ComparedMetric,
+    series: MetricSeries,
+    side: Side,
+    confidence: float,
 ) -> TargetResult:
     name = comparison.benchmark
     metric = replace(target.metric, exact=comparison.metric.exact)
@@ -191,19 +196,19 @@ def _judge_value(
     return _result(target, name, Interval(value, low, high), status, "; ".join(filter(None, details)))
 
 
-def _is_shown(summary: Summary, statistic: str, status: TargetStatus) -> bool:
+def _is_shown(summary: SideSummary, statistic: str, status: TargetStatus) -> bool:
     """Return whether a percentile is shown: with less than one sample beyond it, it would be the largest sample."""
     beyond = 1 - QUANTILES.get(statistic, 0.0)
     return status != "unproven" or summary.high is not None or statistic == "p50" or summary.n * beyond >= 1
 
 
-def _dependence(summary: Summary) -> str:
+def _dependence(summary: SideSummary) -> str:
     if summary.factor == 1 or summary.low is None or summary.high is None:
         return ""
     return f"successive samples are correlated, so the interval is {summary.factor:.1f} times as wide"
 
 
-def widened(summary: Summary) -> Summary:
+def widened(summary: SideSummary) -> SideSummary:
     """Return bounds for a value that should repeat but did not: the range of its runs, extended by itself both ways."""
     low, high = min(summary.samples), max(summary.samples)
     return replace(summary, low=low - (high - low), high=high + (high - low), needs=0) if summary.n > 1 else summary
@@ -217,7 +222,7 @@ def _of_batches(readings: Sequence[Reading], statistic: str) -> str:
     return f"{statistic} of averages over about {batch:.0f} calls each, not of single calls"
 
 
-def _detail(status: TargetStatus, summary: Summary, target: Target) -> str:
+def _detail(status: TargetStatus, summary: SideSummary, target: Target) -> str:
     if status != "unproven":
         return ""
     if summary.needs:
@@ -225,7 +230,9 @@ def _detail(status: TargetStatus, summary: Summary, target: Target) -> str:
     return "the interval includes the limit"
 
 
-def _judge_change(target: Target, comparison: Comparison, requirement: Requirement, series: Series) -> TargetResult:
+def _judge_change(
+    target: Target, comparison: ComparedMetric, requirement: Requirement, series: MetricSeries
+) -> TargetResult:
     name = comparison.benchmark
     if comparison.change is None or math.isnan(comparison.change.estimate):
         return _result(target, name, None, "not measured", "there is nothing to compare with")

@@ -16,7 +16,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, StringConstraints, WrapValidator, create_model
 
-from perfflow.model.errors import Place, Problem, ToolOutputError, UserError
+from perfflow.model.errors import Problem, SourcePosition, ToolOutputError, UserError
 from perfflow.model.readings import Hotspot, Parsed, Profile, Reading, StackCounts, Usage
 from perfflow.model.similar import did_you_mean
 from perfflow.model.stacks import Frame, hotspots_of, read_folded
@@ -52,7 +52,7 @@ NAMES = (COMMAND, FOLDER, PROGRAM, ONLY, WITH)
 FileName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]*$", max_length=100)]
 
 
-class Suite(WorkflowPart):
+class DeclaredSuite(WorkflowPart):
     """How a program with several benchmarks lists them, and runs a single one."""
 
     list_: list[Text] = Field(description="command that prints the names of the benchmarks, one per line")
@@ -86,7 +86,7 @@ class ToolFile(WorkflowPart):
     finished: str = Field("", description="pattern in the parsed output; without a match the output is incomplete")
     failed: str = Field("", description="pattern in its output that means failure, whatever the exit status")
     assert_: dict[str, Requirement] | None = Field(None, description="metric -> requirement, for the role `check`")
-    suite: Suite | None = Field(None, description="for a program with several benchmarks")
+    suite: DeclaredSuite | None = Field(None, description="for a program with several benchmarks")
 
 
 class DeclaredTool:
@@ -399,7 +399,7 @@ def _shown(path: Path) -> Path:
     return path.relative_to(here) if path.is_relative_to(here) else path
 
 
-def _placed(problem: Problem, place: Place) -> Problem:
+def _placed(problem: Problem, place: SourcePosition) -> Problem:
     return problem if problem.place else replace(problem, place=place)
 
 

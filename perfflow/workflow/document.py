@@ -16,7 +16,7 @@ from typing import Any
 
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
-from perfflow.model.errors import Place, Problem, UserError
+from perfflow.model.errors import Problem, SourcePosition, UserError
 from perfflow.workflow import yaml_hints
 from perfflow.workflow.written_numbers import real, whole
 
@@ -71,7 +71,7 @@ class Document:
                 found.append(part)
         return tuple(found)
 
-    def place(self, loc: Sequence[str | int], *, key: bool = False, find: str = "") -> Place:
+    def place(self, loc: Sequence[str | int], *, key: bool = False, find: str = "") -> SourcePosition:
         """Return the position of the value at ``loc``, of its key, or of the text ``find`` inside the value."""
         if key and loc:
             parent = self.node(loc[:-1])
@@ -85,7 +85,7 @@ class Document:
         node = self.node(loc)
         return (node.style or "") if isinstance(node, ScalarNode) else ""
 
-    def place_of(self, node: Node) -> Place:
+    def place_of(self, node: Node) -> SourcePosition:
         """Return the position where a node starts."""
         mark = node.start_mark
         return self._place(mark.name, mark.line, mark.column)
@@ -94,11 +94,11 @@ class Document:
         """Return plain data; add duplicate keys and other mistakes to ``problems``. Raises UserError at the limits."""
         return _Construction(self).value(self.root, ())
 
-    def _place(self, name: str, line: int, column: int) -> Place:
+    def _place(self, name: str, line: int, column: int) -> SourcePosition:
         lines = self.lines.get(name, [])
-        return Place(name, line + 1, column + 1, lines[line] if line < len(lines) else "")
+        return SourcePosition(name, line + 1, column + 1, lines[line] if line < len(lines) else "")
 
-    def _place_inside(self, node: Node, find: str) -> Place | None:
+    def _place_inside(self, node: Node, find: str) -> SourcePosition | None:
         """Return the first place of ``find`` in the text of a node; escaped and folded text is not found."""
         start, end = node.start_mark, node.end_mark
         lines = self.lines.get(start.name, [])

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
-from perfflow.model.errors import Place, Problem, Severity, UserError
+from perfflow.model.errors import Problem, Severity, SourcePosition, UserError
 from perfflow.model.similar import nearest
 from perfflow.workflow.document import MAX_DEPTH, Document, Loc
 from perfflow.workflow.model import DOING, STAGES
@@ -65,7 +65,7 @@ def read_with_parents(
     return document
 
 
-def named(document: Document) -> list[tuple[str, Place]]:
+def named(document: Document) -> list[tuple[str, SourcePosition]]:
     """Return the values under ``extends`` of one file, in order, each with its place."""
     node = document.child(document.root, "extends")
     if isinstance(node, ScalarNode):
@@ -91,7 +91,7 @@ def _read(path: Path, reading: _Reading, seen: tuple[str, ...], text: str | None
     return merged
 
 
-def _parent(name: str, place: Place, folder: Path, reading: _Reading, seen: tuple[str, ...]) -> Document:
+def _parent(name: str, place: SourcePosition, folder: Path, reading: _Reading, seen: tuple[str, ...]) -> Document:
     reading.left -= 1
     if reading.left < 0:
         message = f"the workflow extends more than {MAX_FILES} files"
@@ -106,7 +106,7 @@ def _parent(name: str, place: Place, folder: Path, reading: _Reading, seen: tupl
         raise UserError(tuple(problems), error.exit) from error
 
 
-def _refuse_circle(parent: Path, seen: tuple[str, ...], place: Place) -> None:
+def _refuse_circle(parent: Path, seen: tuple[str, ...], place: SourcePosition) -> None:
     if "\0" in str(parent):
         raise UserError((Problem("the path contains a NUL character", "remove it", place),))
     real = os.path.realpath(parent)

@@ -15,7 +15,7 @@ from typing import Any
 
 from ruamel.yaml import YAML
 
-from perfflow.model.errors import Place, Problem, UserError
+from perfflow.model.errors import Problem, SourcePosition, UserError
 from perfflow.workflow.document import Loc
 from perfflow.workflow.roles import CANDIDATES_STAGE
 from perfflow.workflow.yaml_text import read_text, scalar
@@ -110,7 +110,9 @@ class _Draft:
         column = index - max(self.text.rfind("\n", 0, index), self.text.rfind("\r", 0, index))
         shown = re.split("\r\n|\r|\n", self.text)[line - 1]
         hint = f"write it by hand: {key}: {json.dumps(value, ensure_ascii=False)}"
-        return UserError((Problem(f"{key} cannot be set: {why}", hint, Place(self.name, line, column, shown)),))
+        return UserError(
+            (Problem(f"{key} cannot be set: {why}", hint, SourcePosition(self.name, line, column, shown)),)
+        )
 
     # -- edits
 

@@ -25,7 +25,7 @@ from typing import Any
 import yaml
 from yaml.nodes import MappingNode, Node, SequenceNode
 
-from perfflow.model.errors import Place, Problem, UserError
+from perfflow.model.errors import Problem, SourcePosition, UserError
 from perfflow.tools import regular_files
 from perfflow.tools.regular_files import NotRegularError, TooLargeError
 from perfflow.workflow import yaml_hints
@@ -150,7 +150,7 @@ def _not_utf8(raw: bytes, position: int, name: str) -> Problem:
     text = before[-1] + rest[0].decode("utf-8", "replace")
     hint = "save it as UTF-8, or check that this is a workflow file"
     message = f"not a text file: byte 0x{raw[position]:02X} is not UTF-8"
-    return Problem(message, hint, Place(name, len(before), len(before[-1]) + 1, text))
+    return Problem(message, hint, SourcePosition(name, len(before), len(before[-1]) + 1, text))
 
 
 def _unreadable(path: Path, error: OSError) -> Problem:
@@ -162,7 +162,7 @@ def _unreadable(path: Path, error: OSError) -> Problem:
         return Problem(f"{path}: no such file", f"did you mean {near}?" if near else "check the path")
     if isinstance(error, TooLargeError):
         hint = "check that this is a workflow file"
-        return Problem("the file is larger than 1 MiB", hint, Place(str(path), 1, 1))
+        return Problem("the file is larger than 1 MiB", hint, SourcePosition(str(path), 1, 1))
     if isinstance(error, NotRegularError):
         return Problem(f"{path} is not a regular file", "perfflow does not read FIFOs and devices; name a file")
     return Problem(f"{path}: {error.strerror}", "check its permissions")
@@ -186,7 +186,7 @@ def read_text(text: str, name: str) -> Document:
 
 def _forbidden_problem(text: str, position: int, name: str, lines: list[str]) -> Problem:
     before = _BREAK.split(text[:position])
-    place = Place(name, len(before), len(before[-1]) + 1, lines[len(before) - 1])
+    place = SourcePosition(name, len(before), len(before[-1]) + 1, lines[len(before) - 1])
     message = f"YAML does not allow the character U+{ord(text[position]):04X}"
     return Problem(message, "remove it, or check that this is a text file", place)
 
@@ -194,11 +194,13 @@ def _forbidden_problem(text: str, position: int, name: str, lines: list[str]) ->
 def _not_a_map(root: Node | None, name: str, lines: list[str]) -> Problem:
     hint = "start with `perfflow: 1`, then `stages:`"
     if root is None:
-        return Problem("the file is empty", hint, Place(name, 1, 1, lines[0]))
+        return Problem("the file is empty", hint, SourcePosition(name, 1, 1, lines[0]))
     mark = root.start_mark
     kind = "a list" if isinstance(root, SequenceNode) else "a string"
     return Problem(
-        f"a workflow must be a map, not {kind}", hint, Place(name, mark.line + 1, mark.column + 1, lines[mark.line])
+        f"a workflow must be a map, not {kind}",
+        hint,
+        SourcePosition(name, mark.line + 1, mark.column + 1, lines[mark.line]),
     )
 
 
@@ -258,7 +260,7 @@ def _problem_at(line: int, column: int, name: str, lines: list[str], message: st
     """Return a problem at a 0-based position; a position after the last line is moved to the end of the text."""
     while line > 0 and (line >= len(lines) or not lines[line].strip()):
         line, column = line - 1, len(lines[line - 1]) if line - 1 < len(lines) else 0
-    return Problem(message, hint, Place(name, line + 1, column + 1, lines[line]))
+    return Problem(message, hint, SourcePosition(name, line + 1, column + 1, lines[line]))
 
 
 _PLAIN = re.compile(r"[\w./+=-][\w ./+=%-]*(?<! )")

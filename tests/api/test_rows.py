@@ -16,7 +16,7 @@ import perfflow
 from perfflow.api.run import columns_of
 from perfflow.model.criteria import Criteria
 from perfflow.model.readings import Side
-from perfflow.store.record import Series, record_of
+from perfflow.store.record import MetricSeries, record_of
 from perfflow.store.sample_order import Wanted, taking_order
 from tests.api.stored import KINDS
 from tests.cli.shell import perfflow as command
@@ -191,14 +191,14 @@ def one_side(taking: Taking) -> None:
         taking.single("fixed", "baseline")
 
 
-def series_of(taking: Taking) -> Iterator[Series]:
+def series_of(taking: Taking) -> Iterator[MetricSeries]:
     series = record_of(iter(taking.events)).series["b", "time"]
     yield series
     if series.built:
         yield series.built
 
 
-def values_of(series: Series) -> dict[str, list[float]]:
+def values_of(series: MetricSeries) -> dict[str, list[float]]:
     found = {side.value: [item.value for item in series.readings(side)] for side in Side}
     return {side: values for side, values in found.items() if values}
 

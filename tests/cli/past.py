@@ -13,7 +13,7 @@ import pytest
 
 from perfflow.jobs.history.collect import add
 from perfflow.machine.facts import facts
-from perfflow.store.history.summary import Point, RunSummary, State
+from perfflow.store.history.summary import MeasuredState, Point, RunSummary
 from tests import histories
 from tests.cli.shell import perfflow
 from tests.repositories import git
@@ -79,7 +79,7 @@ def remember(
                 machine=machine or str(facts()["identity"]),
                 workflow="costs",
                 params=params,
-                states=(State("baseline", revision, "main", dirty),),
+                states=(MeasuredState("baseline", revision, "main", dirty),),
                 points=points,
             )
         )

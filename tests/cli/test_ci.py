@@ -14,7 +14,7 @@ import pytest
 from perfflow.cli.ci import (
     MOST_ANNOTATIONS,
     Bare,
-    GitHub,
+    GitHubActions,
     GitLab,
     annotation_lines,
     dressing,
@@ -135,7 +135,7 @@ def test_no_name_acts(name: str) -> None:
 
 
 def test_each_block_has_a_token_of_its_own() -> None:
-    shown = GitHub()
+    shown = GitHubActions()
     first, second = (shown.block("title", [ATTACK]) for _ in range(2))
     assert first[1] != second[1]
     assert first[3] == f"::{first[1].rpartition('::')[2]}::"
@@ -144,7 +144,7 @@ def test_each_block_has_a_token_of_its_own() -> None:
 
 
 def test_what_has_nothing_in_it_is_no_block() -> None:
-    assert GitHub().block("title", []) == []
+    assert GitHubActions().block("title", []) == []
     assert GitLab().block("title", []) == []
     assert Bare().block("title", ["a"]) == ["a"]
 
@@ -188,6 +188,6 @@ def test_a_concern_that_passes_is_a_warning() -> None:
 
 
 def test_which_service_it_is() -> None:
-    assert isinstance(dressing({"GITHUB_ACTIONS": "true"}), GitHub)
+    assert isinstance(dressing({"GITHUB_ACTIONS": "true"}), GitHubActions)
     assert isinstance(dressing({"GITLAB_CI": "true"}), GitLab)
     assert isinstance(dressing({}), Bare)

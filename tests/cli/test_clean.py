@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from perfflow.cli.mcp_server import answers
-from perfflow.cli.mcp_server.limits import Limits
+from perfflow.cli.mcp_server.limits import SessionLimits
 from tests.cli.shell import perfflow, write
 from tests.repositories import git
 
@@ -91,7 +91,7 @@ def test_a_patch_goes_with_the_last_run_that_judged_it(project: Path, env: dict[
     submitted = {}
     for name in ("judged", "kept", "fresh"):
         # Written and run as by the MCP server.
-        limits = Limits(project, 60, may_run=True)
+        limits = SessionLimits(project, 60, may_run=True)
         steps = [{"id": "nap", "stage": "baseline", "role": "measure"}]
         submitted[name] = answers.submit(limits, "flow.yaml", steps, f"--- {name}\n", name, "io").workflow.parent
     for name in ("judged", "kept"):

@@ -12,8 +12,8 @@ import pytest
 
 from perfflow.cli import doctor_command
 from perfflow.machine import settings
-from perfflow.machine.noise import NoiseClass, SelfTest, classify, examine, quick_check, self_test
-from perfflow.machine.noise_findings import Finding, State
+from perfflow.machine.noise import NoiseClass, NoiseSelfTest, classify, examine, quick_check, self_test
+from perfflow.machine.noise_findings import FindingState, NoiseFinding
 from perfflow.machine.settings import timer_step
 from perfflow.model.errors import UserError
 from tests.cli.shell import perfflow
@@ -27,7 +27,7 @@ def fake_root(folder: Path, **files: str) -> Path:
     return folder
 
 
-def found(root: Path, name: str) -> Finding:
+def found(root: Path, name: str) -> NoiseFinding:
     return next(item for item in examine(root, pause=lambda _: None) if item.name == name)
 
 
@@ -43,7 +43,7 @@ def test_it_says_what_it_sees_here(tmp_path: Path) -> None:
 def test_what_cannot_be_seen_is_unknown_and_never_ok(tmp_path: Path) -> None:
     states = {item.name: item.state for item in examine(tmp_path, pause=lambda _: None)}
     for name in ("frequency governor", "turbo", "thermal throttling", "steal", "other load", "address randomization"):
-        assert states[name] is State.UNKNOWN
+        assert states[name] is FindingState.UNKNOWN
 
 
 def test_settings_are_read(tmp_path: Path) -> None:
@@ -54,10 +54,10 @@ def test_settings_are_read(tmp_path: Path) -> None:
         proc__sys__kernel__randomize_va_space="0\n",
         sys__class__power_supply__BAT0__status="Discharging\n",
     )
-    assert found(root, "frequency governor").state is State.WARN
-    assert found(root, "turbo").state is State.OK
+    assert found(root, "frequency governor").state is FindingState.WARN
+    assert found(root, "turbo").state is FindingState.OK
     assert "randomize_va_space=2" in found(root, "address randomization").remedy
-    assert found(root, "power").state is State.WARN
+    assert found(root, "power").state is FindingState.WARN
 
 
 def test_steal_and_load_are_rates_between_two_looks(tmp_path: Path) -> None:
@@ -69,7 +69,7 @@ def test_steal_and_load_are_rates_between_two_looks(tmp_path: Path) -> None:
         stat.write_text("cpu 150 0 0 1130 0 0 0 20 0 0\n")
 
     facts = {item.name: item for item in examine(tmp_path, pause=pause)}
-    assert facts["steal"].state is State.WARN
+    assert facts["steal"].state is FindingState.WARN
     assert facts["steal"].value == "10.0%"
     assert facts["other load"].value == "35% of all cores"
 
@@ -77,16 +77,16 @@ def test_steal_and_load_are_rates_between_two_looks(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("findings", "test", "kind"),
     [
-        ([], SelfTest(1.02, 0.99), NoiseClass.QUIET),
-        ([], SelfTest(1.3, 0.99), NoiseClass.BUSY),
-        ([Finding("other load", "", State.WARN)], SelfTest(1.02, 0.99), NoiseClass.BUSY),
-        ([Finding("turbo", "", State.WARN)], SelfTest(1.02, 0.99), NoiseClass.QUIET),
-        ([], SelfTest(2.0, 0.99), NoiseClass.HOSTILE),
-        ([], SelfTest(1.02, 0.6), NoiseClass.HOSTILE),
-        ([Finding("steal", "", State.BAD)], SelfTest(1.02, 0.99), NoiseClass.HOSTILE),
+        ([], NoiseSelfTest(1.02, 0.99), NoiseClass.QUIET),
+        ([], NoiseSelfTest(1.3, 0.99), NoiseClass.BUSY),
+        ([NoiseFinding("other load", "", FindingState.WARN)], NoiseSelfTest(1.02, 0.99), NoiseClass.BUSY),
+        ([NoiseFinding("turbo", "", FindingState.WARN)], NoiseSelfTest(1.02, 0.99), NoiseClass.QUIET),
+        ([], NoiseSelfTest(2.0, 0.99), NoiseClass.HOSTILE),
+        ([], NoiseSelfTest(1.02, 0.6), NoiseClass.HOSTILE),
+        ([NoiseFinding("steal", "", FindingState.BAD)], NoiseSelfTest(1.02, 0.99), NoiseClass.HOSTILE),
     ],
 )
-def test_classes(findings: list[Finding], test: SelfTest, kind: NoiseClass) -> None:
+def test_classes(findings: list[NoiseFinding], test: NoiseSelfTest, kind: NoiseClass) -> None:
     assert classify(findings, test) is kind
 
 
@@ -169,16 +169,16 @@ BARE = {"proc__cpuinfo": "flags\t: fpu lm\n"}
 
 def test_nothing_is_ok_on_a_machine_that_tells_nothing(tmp_path: Path) -> None:
     """The remaining ok findings do not come from the kernel's files."""
-    fine = {item.name for item in examine(tmp_path, pause=lambda _: None) if item.state is State.OK}
+    fine = {item.name for item in examine(tmp_path, pause=lambda _: None) if item.state is FindingState.OK}
     assert fine <= {"cores", "timer step"}
 
 
 def test_steal_that_was_never_counted_is_unknown_on_a_virtual_machine(tmp_path: Path) -> None:
     stat = "cpu 100 0 0 1000 0 0 0 {} 0 0\n"
     for kind, ever, state in (
-        (VIRTUAL, 0, State.UNKNOWN),
-        (VIRTUAL, 7, State.OK),
-        (BARE, 0, State.OK),
+        (VIRTUAL, 0, FindingState.UNKNOWN),
+        (VIRTUAL, 7, FindingState.OK),
+        (BARE, 0, FindingState.OK),
     ):
         root = fake_root(tmp_path, **kind, proc__stat=stat.format(ever))
 
@@ -193,13 +193,13 @@ def test_hidden_siblings_and_batteries_of_the_host_are_unknown(tmp_path: Path) -
     root = fake_root(tmp_path, **VIRTUAL, **off)
     (root / "sys/class/power_supply/none/type").unlink()
     (root / "sys/class/power_supply/none").rmdir()
-    assert found(root, "hyper-threads").state is State.UNKNOWN
-    assert found(root, "power").state is State.UNKNOWN
-    assert found(root, "hypervisor").state is State.WARN
+    assert found(root, "hyper-threads").state is FindingState.UNKNOWN
+    assert found(root, "power").state is FindingState.UNKNOWN
+    assert found(root, "hypervisor").state is FindingState.WARN
     fake_root(tmp_path, **BARE)
-    assert found(root, "hyper-threads").state is State.OK
+    assert found(root, "hyper-threads").state is FindingState.OK
     assert found(root, "power").value == "no battery"
-    assert found(root, "hypervisor").state is State.OK
+    assert found(root, "hypervisor").state is FindingState.OK
 
 
 @pytest.mark.parametrize(
@@ -235,7 +235,7 @@ def test_hidden_siblings_and_batteries_of_the_host_are_unknown(tmp_path: Path) -
 )
 def test_what_hurts_is_a_warning_with_its_remedy(tmp_path: Path, name: str, files: dict[str, str], remedy: str) -> None:
     seen = found(fake_root(tmp_path, **files), name)
-    assert seen.state is State.WARN
+    assert seen.state is FindingState.WARN
     assert remedy in seen.remedy
     assert seen.why
 
@@ -256,7 +256,7 @@ def test_what_hurts_is_a_warning_with_its_remedy(tmp_path: Path, name: str, file
 def test_a_limit_of_the_own_control_group_is_seen(tmp_path: Path, group: str, files: dict[str, str]) -> None:
     root = fake_root(tmp_path, proc__self__cgroup=group, **files)
     limit = found(root, "cpu limit")
-    assert (limit.value, limit.state) == ("1.5 cores", State.WARN)
+    assert (limit.value, limit.state) == ("1.5 cores", FindingState.WARN)
     assert "sudo tee" in limit.remedy
 
 
@@ -267,13 +267,13 @@ def test_throttling_in_the_own_control_group_is_hostile(tmp_path: Path) -> None:
         (root / "sys/fs/cgroup/a/cpu.stat").write_text("nr_throttled 5\n")
 
     quota = next(item for item in examine(root, pause=pause) if item.name == "quota")
-    assert (quota.value, quota.state) == ("throttled 2 times", State.BAD)
+    assert (quota.value, quota.state) == ("throttled 2 times", FindingState.BAD)
 
 
 def test_a_clock_with_coarse_steps_and_one_that_stands_still() -> None:
     ticks = itertools.count(step=10_000)
-    assert timer_step(lambda: next(ticks)).state is State.WARN
-    assert timer_step(lambda: 7).state is State.BAD
+    assert timer_step(lambda: next(ticks)).state is FindingState.WARN
+    assert timer_step(lambda: 7).state is FindingState.BAD
 
 
 def test_the_self_test_ends_early_on_a_clock_that_says_so() -> None:
@@ -292,18 +292,22 @@ def test_a_glance_does_not_blame_the_machine_for_its_own_work(tmp_path: Path) ->
     """Half a second of own work on one of two cores is 50 of 100 ticks."""
     root = fake_root(tmp_path, proc__stat="cpu 100 0 0 1000 0 0 0 5 0 0\n")
 
-    def test() -> SelfTest:
+    def test() -> NoiseSelfTest:
         end = time.process_time() + 0.5
         while time.process_time() < end:
             pass
         (root / "proc/stat").write_text("cpu 150 0 0 1050 0 0 0 5 0 0\n")
-        return SelfTest(1.02, 0.99)
+        return NoiseSelfTest(1.02, 0.99)
 
     seen = quick_check(root, test)
     load = next(item for item in seen.findings if item.name == "other load")
-    assert load.state is State.OK
+    assert load.state is FindingState.OK
     assert seen.kind is NoiseClass.QUIET
-    assert {item.name for item in seen.findings if item.state is State.UNKNOWN} == {"cpu pressure", "swap", "quota"}
+    assert {item.name for item in seen.findings if item.state is FindingState.UNKNOWN} == {
+        "cpu pressure",
+        "swap",
+        "quota",
+    }
 
 
 def test_fix_sets_huge_pages_and_leaves_what_is_fine(tmp_path: Path) -> None:

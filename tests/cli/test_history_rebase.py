@@ -14,7 +14,7 @@ import pytest
 
 from perfflow.store.history.connections import SqliteConnection
 from perfflow.store.history.database import History
-from perfflow.store.history.summary import State
+from perfflow.store.history.summary import MeasuredState
 from tests.cli.shell import perfflow
 from tests.store.history.summaries import summary
 
@@ -31,7 +31,7 @@ def project(tmp_path: Path) -> Path:
     history = History(SqliteConnection(tmp_path / ".perfflow" / "history.sqlite"))
     for machine, factor, numbers in ((OLD, 1.0, range(26)), (NEW, RATIO, range(20, 40))):
         for number in numbers:
-            state = State("baseline", f"{number:040x}", "main", committed=f"2026-01-01T00:{number:02}:00Z")
+            state = MeasuredState("baseline", f"{number:040x}", "main", committed=f"2026-01-01T00:{number:02}:00Z")
             value = factor * math.exp(luck.gauss(0, 0.01))
             made = summary(number, value, benchmarks=1, id=f"{machine}-{number}", machine=machine, states=(state,))
             history.add([made])

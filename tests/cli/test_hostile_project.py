@@ -10,7 +10,7 @@ import pytest
 
 from perfflow.cli.mcp_server import answers
 from perfflow.cli.mcp_server.calls import Calls
-from perfflow.cli.mcp_server.limits import Limits
+from perfflow.cli.mcp_server.limits import SessionLimits
 from perfflow.cli.mcp_server.server import INSTRUCTIONS
 from perfflow.model.errors import UserError
 from perfflow.store import run_folder
@@ -68,7 +68,7 @@ def test_links_out_of_the_project_are_refused(tmp_path: Path, victim: Path, link
         assert done.returncode == 2, (words, done.stdout, done.stderr)
         assert f"{link} is a link that leads out of the project" in done.stderr
     with pytest.raises(UserError, match="is a link that leads out of the project"):
-        answers.folder_named(Limits(root, 1), "20200101-000000-aaaaaa")
+        answers.folder_named(SessionLimits(root, 1), "20200101-000000-aaaaaa")
     assert sorted(victim.rglob("*")) == before
 
 
@@ -78,7 +78,7 @@ def test_a_stored_run_whose_result_is_a_link_is_not_explained(tmp_path: Path, vi
     (run / "events.jsonl").write_text("{}\n")
     (run / "result.json").symlink_to(victim / "runs" / "20200101-000000-aaaaaa" / "result.json")
     with pytest.raises(UserError, match=r"result\.json is a link"):
-        answers.folder_named(Limits(tmp_path / "clone", 1), "x")
+        answers.folder_named(SessionLimits(tmp_path / "clone", 1), "x")
 
 
 def test_a_run_is_the_latest_from_its_first_event_on(tmp_path: Path) -> None:
@@ -92,7 +92,7 @@ def test_a_run_is_the_latest_from_its_first_event_on(tmp_path: Path) -> None:
 
 
 def test_half_a_character_is_answered(tmp_path: Path) -> None:
-    calls = Calls(Limits(tmp_path, 1))
+    calls = Calls(SessionLimits(tmp_path, 1))
     with pytest.raises(UserError, match="half a character") as raised:
         anyio.run(calls.look, ["plan", "a\ud800"])
     assert str(raised.value).encode()

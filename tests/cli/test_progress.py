@@ -30,9 +30,9 @@ from perfflow.cli.failure_block import failure_block
 from perfflow.cli.step_text import LONGEST_PAUSE, Running, clock_text
 from perfflow.cli.style import Style
 from perfflow.execute.schedule import StepRun, StepStatus
-from perfflow.machine.lock import Queue
+from perfflow.machine.lock import LockQueue
 from perfflow.plan.plan import Planned
-from perfflow.report.expected import Expected
+from perfflow.report.expected import ExpectedTime
 from perfflow.report.text_table import cells
 from perfflow.sampling.pairs import SamplingProgress
 from perfflow.tools.adapter import Role
@@ -72,7 +72,9 @@ def live(clock: Clock, write: Callable[[str], None], width: int = 80, **shown: A
 def test_finished_steps_scroll_up_and_the_block_stays_below_them() -> None:
     clock, terminal = Clock(), Terminal(80)
     with live(
-        clock, terminal.write, estimates=lambda _: {"bench": Expected(40.0, runs=3), "tests": Expected(5.0, runs=3)}
+        clock,
+        terminal.write,
+        estimates=lambda _: {"bench": ExpectedTime(40.0, runs=3), "tests": ExpectedTime(5.0, runs=3)},
     ) as told:
         told.began(Path("runs/x"), STEPS)
         told.started(BUILD)
@@ -135,7 +137,7 @@ def test_an_exception_leaves_nothing_of_the_block(tmp_path: Path) -> None:
     def interrupted() -> None:
         told.began(tmp_path, STEPS)
         told.started(BENCH)
-        told.waiting(BENCH, Queue("another\x1b[31m run", 1))
+        told.waiting(BENCH, LockQueue("another\x1b[31m run", 1))
         assert f"▶ build     bench                    {note}" in terminal.lines
         raise KeyboardInterrupt
 
@@ -146,13 +148,13 @@ def test_an_exception_leaves_nothing_of_the_block(tmp_path: Path) -> None:
 
 def test_waiting_is_shown_as_it_changes_and_is_in_no_other_time() -> None:
     clock, terminal = Clock(), Terminal(100)
-    with live(clock, terminal.write, 100, estimates=lambda _: {"bench": Expected(40.0, runs=3)}) as told:
+    with live(clock, terminal.write, 100, estimates=lambda _: {"bench": ExpectedTime(40.0, runs=3)}) as told:
         told.began(Path("runs/x"), [BENCH])
         told.started(BENCH)
         clock.now += 2
-        told.waiting(BENCH, Queue("alice", 2))
+        told.waiting(BENCH, LockQueue("alice", 2))
         clock.now += 590
-        told.waiting(BENCH, Queue("bob", 1))
+        told.waiting(BENCH, LockQueue("bob", 1))
         assert terminal.lines == [
             "perfflow decode  0/1 steps  elapsed 2s  waited 9m50s  about 38s left",
             "▶ build     bench                    waiting 9m50s for the machine, next in line: held by bob",
@@ -181,7 +183,7 @@ def test_lines_say_where_a_run_stands_and_what_changes() -> None:
         for second in range(0, 100, 10):
             clock.now = 100.0 + second
             holder = "alice" if second < 40 else "bob" if second < 60 else "carol"
-            told.waiting(BENCH, Queue(holder, 2 if second < 50 else 1))
+            told.waiting(BENCH, LockQueue(holder, 2 if second < 50 else 1))
         clock.now = 200.0
         told.granted(BENCH)
     assert [line.partition(" run ")[2].strip() for line in lines] == [
@@ -199,13 +201,13 @@ def test_a_silent_run_that_waits_for_10_s_says_so_once() -> None:
     told = Silence(clock, said.append)
     for _ in range(3):
         told.started(BENCH)
-        told.waiting(BENCH, Queue("alice", 2))
+        told.waiting(BENCH, LockQueue("alice", 2))
         clock.now += 5
-        told.waiting(BENCH, Queue("alice", 1))
+        told.waiting(BENCH, LockQueue("alice", 1))
         told.granted(BENCH)
     assert said == []
     for _ in range(5):
-        told.waiting(BENCH, Queue("bo\x1bb", 2))
+        told.waiting(BENCH, LockQueue("bo\x1bb", 2))
         clock.now += 10
     assert said == ["waiting 10s for the machine, number 2 in line: held by bo\\u001bb\n"]
 
@@ -229,7 +231,7 @@ def view(**changed: Any) -> View:
         "began": 0.0,
         "waited": 0.0,
         "now": 52.0,
-        "estimates": {"step-0": Expected(185.0, runs=1)},
+        "estimates": {"step-0": ExpectedTime(185.0, runs=1)},
         "serial": True,
         "wall": "06:11:58",
     }
@@ -266,17 +268,17 @@ def test_no_time_left_is_invented() -> None:
         shown = view(running=[], coming=[BUILD, TESTS], **changed)
         return block_lines(shown, 100, 24, unicode=True, colored=False)[0]
 
-    build, tests = Expected(3.0, runs=1), Expected(4.0, benchmarks=1, each=4.0)
-    assert header(estimates={"build": build, "tests": Expected(4.0, runs=1)}).endswith("about 7s left")
+    build, tests = ExpectedTime(3.0, runs=1), ExpectedTime(4.0, benchmarks=1, each=4.0)
+    assert header(estimates={"build": build, "tests": ExpectedTime(4.0, runs=1)}).endswith("about 7s left")
     assert header(estimates={"build": build, "tests": tests}).endswith("at most 7s left")
     assert "left" not in header(estimates={"build": build})
-    assert "left" not in header(estimates={"build": build, "tests": Expected(None, each=20.0)})
+    assert "left" not in header(estimates={"build": build, "tests": ExpectedTime(None, each=20.0)})
     assert "left" not in header(estimates={"build": build, "tests": tests}, serial=False)
 
 
 def test_a_suite_shows_how_far_it_is_and_its_limit_once_it_has_said_how_many_benchmarks_it_has() -> None:
     clock, terminal = Clock(), Terminal(80)
-    with live(clock, terminal.write, estimates=lambda _: {"bench": Expected(None, each=20.0)}) as told:
+    with live(clock, terminal.write, estimates=lambda _: {"bench": ExpectedTime(None, each=20.0)}) as told:
         told.began(Path("runs/x"), [BENCH])
         told.started(BENCH)
         clock.now += 70
@@ -435,7 +437,7 @@ def test_a_comparison_tells_how_far_it_is_after_2_s_and_then_each_time_after_twi
     clock, said = Clock(), list[str]()
     told = SignsOfLife(STYLE, clock, said.append)
     for place in (2, 2, 1):
-        told.waiting(BENCH, Queue("alice", place))
+        told.waiting(BENCH, LockQueue("alice", place))
     assert [line.partition(", ")[2] for line in said] == [
         f"{word} in line: held by alice\n" for word in ("number 2", "next")
     ]

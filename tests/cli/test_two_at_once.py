@@ -8,7 +8,7 @@ import subprocess
 from pathlib import Path
 
 from perfflow.store import result_file
-from perfflow.store.result_file import Entry, Finding
+from perfflow.store.result_file import CalibrationEntry, CalibrationFinding
 from tests.cli.shell import perfflow, start, write
 
 AT_ONCE = 4
@@ -72,8 +72,8 @@ def test_of_baselines_saved_at_once_under_one_name_one_is_kept(tmp_path: Path) -
 
 def _store(root: Path, name: str) -> None:
     for number in range(20):
-        finding = Finding(f"step{number}", "bench", "time", noise=0.01)
-        entry = Entry(name, {}, "2026-01-01T00:00:00Z", 1, "0", "quiet", finding)
+        finding = CalibrationFinding(f"step{number}", "bench", "time", noise=0.01)
+        entry = CalibrationEntry(name, {}, "2026-01-01T00:00:00Z", 1, "0", "quiet", finding)
         result_file.store_calibration(root, "machine", [entry], whole=False)
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from perfflow.model.targets import Use
 from perfflow.model.units import significant
 from perfflow.verdict.kernels import LowOccupancy, Stalled, Wasted
-from perfflow.verdict.routing import Calls, Condition, Growth, Low, Place, Rate, Rule, built_in, rules
+from perfflow.verdict.routing import CallShare, Condition, HotPlace, Low, ProvenGrowth, Rate, Rule, built_in, rules
 from perfflow.workflow.criteria_checks import FACTS
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -45,11 +45,11 @@ def numbers(rule: Rule) -> list[str]:
     found = []
     for condition in rule.conditions:
         match condition:
-            case Calls():
+            case CallShare():
                 found.append(shown(condition.share))
-            case Place():
+            case HotPlace():
                 found += [shown(condition.share), *([f"{condition.count:,}"] if condition.count else [])]
-            case Growth():
+            case ProvenGrowth():
                 found.append(shown(condition.grew))
             case Rate():
                 found += [shown(condition.over), *([shown(condition.least)] if condition.least else [])]
@@ -71,9 +71,9 @@ def shown(value: float) -> str:
 def named(condition: Condition) -> list[str]:
     """What the page says by name of a condition."""
     match condition:
-        case Calls():
+        case CallShare():
             return [condition.calls, *condition.of]
-        case Place():
+        case HotPlace():
             return [*condition.of, *condition.by, *condition.code, *condition.any_code]
         case LowOccupancy():
             return [*condition.limiter]
@@ -101,5 +101,5 @@ def test_the_page_lists_each_rule_with_its_thresholds() -> None:
 def test_the_page_says_what_is_read_off_the_source() -> None:
     text = " ".join((DOCS / "recommendations.md").read_text().split())
     assert [use for use in Use if f"*{use}*" not in text.partition("| rule |")[0]] == []
-    used = {word for rule in rules() for item in rule.conditions if isinstance(item, Place) for word in item.code}
+    used = {word for rule in rules() for item in rule.conditions if isinstance(item, HotPlace) for word in item.code}
     assert used <= set(Use)

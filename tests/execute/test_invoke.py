@@ -14,7 +14,7 @@ import pytest
 from perfflow.execute import invoke
 from perfflow.execute.child import MARK, Spawner
 from perfflow.execute.invoke import Failure, Invoked, require_fresh, tail
-from perfflow.execute.prepare import Ready
+from perfflow.execute.prepare import ReadyProcess
 from perfflow.model.readings import Side
 from perfflow.tools.adapter import Call, CommandOptions
 from tests.execute.adapter import bash_tool
@@ -27,12 +27,12 @@ def keeper() -> Iterator[Spawner]:
         yield found
 
 
-def ready(folder: Path, *texts: str, command: tuple[str, ...] = (), python: bool = False) -> Ready:
+def ready(folder: Path, *texts: str, command: tuple[str, ...] = (), python: bool = False) -> ReadyProcess:
     tool = bash_tool(*texts, python=python)
     call = Call(CommandOptions(), folder, command=command)
     planned = replace(item("bench"), tool=tool)
     env = {**os.environ, MARK: "invoke"}
-    return Ready(planned, Side.BASELINE, command, env, folder, None, tool, call)
+    return ReadyProcess(planned, Side.BASELINE, command, env, folder, None, tool, call)
 
 
 def run(keeper: Spawner, folder: Path, *texts: str) -> Invoked:
@@ -120,8 +120,8 @@ def test_a_time_limit_is_told_apart(keeper: Spawner, tmp_path: Path) -> None:
     assert caught.value.reason == "bash ran into the time limit of 0.2 s"
 
 
-def plain(folder: Path, *argv: str) -> Ready:
-    return Ready(item("make"), Side.BASELINE, argv, {**os.environ, MARK: "invoke"}, folder, None)
+def plain(folder: Path, *argv: str) -> ReadyProcess:
+    return ReadyProcess(item("make"), Side.BASELINE, argv, {**os.environ, MARK: "invoke"}, folder, None)
 
 
 def test_a_plain_command_keeps_its_output_and_names_itself(keeper: Spawner, tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ import pytest
 from perfflow.execute import invoke
 from perfflow.execute.child import MARK, Spawner
 from perfflow.execute.invoke import Failure, Invoked
-from perfflow.execute.prepare import Ready
+from perfflow.execute.prepare import ReadyProcess
 from perfflow.model.errors import ToolOutputError
 from perfflow.model.readings import Parsed, Reading, Side, Usage
 from perfflow.tools.adapter import Adapter, Call, CommandOptions, Invocation, Role
@@ -65,7 +65,7 @@ def run(keeper: Spawner, folder: Path, command: str, sampler: str = ENDLESS, tim
     planned = replace(item("bench"), tool=tool)
     call = Call(CommandOptions(), folder, command=argv)
     env = {**os.environ, MARK: "sampler"}
-    return invoke.run(keeper, Ready(planned, Side.BASELINE, argv, env, folder, timeout, tool, call), folder)
+    return invoke.run(keeper, ReadyProcess(planned, Side.BASELINE, argv, env, folder, timeout, tool, call), folder)
 
 
 def reason(keeper: Spawner, folder: Path, command: str, sampler: str = ENDLESS, timeout: float | None = None) -> str:

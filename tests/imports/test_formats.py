@@ -12,7 +12,7 @@ from perfflow.model.errors import UserError
 from perfflow.model.metrics import Better
 from perfflow.model.units import Dimension
 from perfflow.tools.read_file import ResultSet, read
-from perfflow.tools.result_set import Summary
+from perfflow.tools.result_set import StoredSummary
 
 
 @pytest.fixture
@@ -268,7 +268,7 @@ def test_pytest_benchmark_saved_without_its_rounds(file: Path) -> None:
     got = _of(file, content)
     assert got.benchmarks == {("t.py::x", "time"): (2.0,)}
     ((key, summary),) = got.summaries.items()
-    assert (key, summary) == (("t.py::x", "time"), Summary(9, summary.error))
+    assert (key, summary) == (("t.py::x", "time"), StoredSummary(9, summary.error))
     assert summary.error == pytest.approx(0.1)
     assert got.started == "2026-11-20T11:00:01Z"
 

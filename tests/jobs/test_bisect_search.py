@@ -11,17 +11,17 @@ import pytest
 from perfflow.jobs.bisect.bisect import Search, Trials
 from perfflow.model.criteria import Criteria
 from perfflow.store import run_folder
-from perfflow.trees.line_history import Candidate, described
+from perfflow.trees.line_history import BisectionCandidate, described
 from perfflow.trees.repository import open_repository
-from perfflow.verdict.bisection import Holds, Tried
+from perfflow.verdict.bisection import Holds, JudgedRevision
 from tests.repositories import git
 
 
-def order(bad: str, good: Sequence[str]) -> list[Candidate]:
+def order(bad: str, good: Sequence[str]) -> list[BisectionCandidate]:
     """Return the order of git for a linear history with numbered commits."""
     first, last = max(map(int, good)) + 1, int(bad)
     count = last - first + 1
-    found = [Candidate(str(n), min(n - first + 1, last - n)) for n in range(first, last + 1)]
+    found = [BisectionCandidate(str(n), min(n - first + 1, last - n)) for n in range(first, last + 1)]
     assert count == len(found)
     return sorted(found, key=lambda item: (-item.distance, int(item.commit)))
 
@@ -83,11 +83,11 @@ def test_what_is_noted_is_what_a_stored_bisection_says(tmp_path: Path) -> None:
     for words in (("init", "-q"), ("commit", "-q", "--allow-empty", "-m", "x")):
         git(tmp_path, *words)
     with run_folder.create(tmp_path, None) as opened:
-        told: list[Tried] = []
+        told: list[JudgedRevision] = []
         repository = open_repository(tmp_path)
         trials = Trials(opened, repository, Criteria(), told.append)
         noted = trials.note(
-            Tried(described(repository, git(tmp_path, "rev-parse", "HEAD").strip()), Holds.NO, seconds=0.05004)
+            JudgedRevision(described(repository, git(tmp_path, "rev-parse", "HEAD").strip()), Holds.NO, seconds=0.05004)
         )
         (event,) = run_folder.events(opened.path)
     assert event["seconds"] == noted.seconds == told[0].seconds == 0.05

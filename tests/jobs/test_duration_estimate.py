@@ -14,9 +14,9 @@ from perfflow.jobs.catalog.descriptions import expected_durations, in_all
 from perfflow.machine.facts import facts
 from perfflow.model.criteria import Criteria
 from perfflow.model.readings import Reading, Side
-from perfflow.report.expected import Expected, Noise, span, total_of
+from perfflow.report.expected import ExpectedTime, StoredNoise, span, total_of
 from perfflow.sampling.pairs import BenchmarkToSample, PairScheduler, SamplingProgress
-from perfflow.sampling.sampling import Sampling
+from perfflow.sampling.sampling import StepSampling
 from perfflow.sampling.stop_rule import StopRule
 from perfflow.session.open_workflow import Opened
 from perfflow.store.history.connections import SqliteConnection
@@ -72,12 +72,12 @@ def test_earlier_runs_of_the_same_workflow_tell_how_long_it_takes(project: Proje
     first = step(project.run(flow), "nap").seconds
     opened = project.open(flow)
     known = expected_durations(opened, ["nap"])["nap"]
-    assert known == Expected(first, runs=1, benchmarks=1)
+    assert known == ExpectedTime(first, runs=1, benchmarks=1)
     assert told(opened)["nap"] == f"about {span(first)}, from the last run"
     second = step(project.run(flow), "nap").seconds
     known = expected_durations(opened, ["nap"])["nap"]
     assert known
-    assert known == Expected(known.seconds, runs=2, benchmarks=1)
+    assert known == ExpectedTime(known.seconds, runs=2, benchmarks=1)
     assert known.seconds == pytest.approx((first + second) / 2)
     in_turn = in_all(opened.plan, expected_durations(opened, ["make", "nap"]))
     assert in_turn.seconds > (first + second) / 2
@@ -95,9 +95,9 @@ def test_earlier_runs_of_the_same_workflow_tell_how_long_it_takes(project: Proje
 
 def test_the_runs_budget_is_the_limit_of_all_steps_together() -> None:
     steps = {
-        "build": Expected(30.0, runs=2),
-        "a": Expected(40.0, benchmarks=2, each=20.0),
-        "b": Expected(None, each=20.0),
+        "build": ExpectedTime(30.0, runs=2),
+        "a": ExpectedTime(40.0, benchmarks=2, each=20.0),
+        "b": ExpectedTime(None, each=20.0),
     }
     measuring = frozenset({"a", "b"})
     assert total_of(steps, measuring).unknown == ("b",)
@@ -127,14 +127,16 @@ def test_a_suite_says_how_many_of_its_benchmarks_had_their_turn(project: Project
         return BenchmarkToSample(name, (Side.BASELINE,), lambda _: (Reading("time", 1.0, name),))
 
     stop_rule = StopRule(Criteria(), suite, math.inf)
-    sampling = Sampling(suite.id, PairScheduler(1), stop_rule, lambda _: None, {}, said.append)
+    sampling = StepSampling(suite.id, PairScheduler(1), stop_rule, lambda _: None, {}, said.append)
     sampling.take_until_decided([taker(f"b{number}") for number in range(64)], math.inf, math.inf)
     assert [taken.turn for taken in said[:64]] == [(number, 64) for number in range(1, 65)]
     assert {taken.count for taken in said[:64]} == {0}, "warming up takes long, too"
     assert [taken.turn for taken in said[64:128]] == [(number, 64) for number in range(1, 65)]
     assert {taken.count for taken in said[64:128]} == {1}
     said.clear()
-    alone = Sampling(suite.id, PairScheduler(1), StopRule(Criteria(), suite, math.inf), lambda _: None, {}, said.append)
+    alone = StepSampling(
+        suite.id, PairScheduler(1), StopRule(Criteria(), suite, math.inf), lambda _: None, {}, said.append
+    )
     alone.take_until_decided([taker("b")], math.inf, math.inf)
     assert {taken.turn for taken in said} == {(1, 1)}
     assert min(taken.count for taken in said) == 1
@@ -163,16 +165,16 @@ def _stored(opened: Opened, half: float, **changed: Any) -> None:
 @pytest.mark.parametrize(
     ("noise", "told"),
     [
-        (Noise(0.012, 40, 0.05), "noise 1.2%, about 40 pairs to detect 5%"),
-        (Noise(0.9, 5_001, 0.05), "noise 90.0%, too much to detect 5%"),
-        (Noise(37.47, 6_778_161, 0.05), "noise over 100%, too much to detect 5%"),
+        (StoredNoise(0.012, 40, 0.05), "noise 1.2%, about 40 pairs to detect 5%"),
+        (StoredNoise(0.9, 5_001, 0.05), "noise 90.0%, too much to detect 5%"),
+        (StoredNoise(37.47, 6_778_161, 0.05), "noise over 100%, too much to detect 5%"),
     ],
 )
-def test_noise_is_told_in_numbers_that_mean_something(noise: Noise, told: str) -> None:
+def test_noise_is_told_in_numbers_that_mean_something(noise: StoredNoise, told: str) -> None:
     assert noise.text() == told
     taken = SamplingProgress("nap", 34, "pair", (1, 1))
     expected_text = "34 of about 40 pairs" if noise.is_affordable else "34 pairs"
-    assert taken_text(taken, Expected(20.0, noise=noise)) == expected_text
+    assert taken_text(taken, ExpectedTime(20.0, noise=noise)) == expected_text
 
 
 def test_the_history_tells_the_noise_and_how_many_pairs_it_takes(project: Project) -> None:

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from perfflow.machine import lock
-from perfflow.machine.lock import LockError, LockTimeoutError, Queue, machine_alone
+from perfflow.machine.lock import LockError, LockQueue, LockTimeoutError, machine_alone
 
 DEADLINE = 30.0
 RUN = """
@@ -119,9 +119,9 @@ def others() -> Iterator[Callable[..., Other]]:
         other.process.communicate()
 
 
-def attempt(who: str = "me", timeout: float = 0.3) -> list[Queue]:
+def attempt(who: str = "me", timeout: float = 0.3) -> list[LockQueue]:
     """The place in the queue of a run that gave up."""
-    told: list[Queue] = []
+    told: list[LockQueue] = []
     with pytest.raises(LockTimeoutError):
         machine_alone(who, timeout, told.append).__enter__()
     return told
@@ -213,9 +213,9 @@ def test_what_a_waiting_run_is_told_is_kept_up_to_date(
     first.says("held")
     second = others("second")
     second.says("waiting")
-    told: list[Queue] = []
+    told: list[LockQueue] = []
 
-    def waiting(queue: Queue) -> None:
+    def waiting(queue: LockQueue) -> None:
         told.append(queue)
         if queue.place == 2 and len(told) == 2:
             first.leave()
@@ -313,9 +313,9 @@ def test_a_ticket_that_is_removed_while_it_waits_is_not_held_twice(place: Path, 
     """For example by a cleaner of temporary folders."""
     first = others("first")
     first.says("held")
-    told: list[Queue] = []
+    told: list[LockQueue] = []
 
-    def remove(queue: Queue) -> None:
+    def remove(queue: LockQueue) -> None:
         told.append(queue)
         if len(told) == 1:
             (mine,) = [path for path in place.parent.iterdir() if json.loads(path.read_text())["who"] == "me"]
@@ -332,7 +332,7 @@ def test_a_stopped_run_keeps_nobody_waiting(others: Callable[..., Other]) -> Non
     first.says("held")
     behind: list[Other] = []
 
-    def waiting(queue: Queue) -> None:
+    def waiting(queue: LockQueue) -> None:
         if not behind:
             behind.append(others("behind"))
             assert behind[0].says("waiting").startswith("waiting 2")
@@ -434,7 +434,7 @@ def test_a_ticket_with_the_highest_number_makes_no_ticket_that_nobody_sees(place
 
 
 def test_another_name_of_ones_own_ticket_is_not_waited_for(place: Path) -> None:
-    def link(_: Queue) -> None:
+    def link(_: LockQueue) -> None:
         (mine,) = [path for path in place.parent.iterdir() if json.loads(path.read_text())["who"] == "me"]
         planted(place, 0).hardlink_to(mine)
         first.set()

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from perfflow.model.errors import Exit, Place, Problem, Severity, UserError, in_file_order
+from perfflow.model.errors import Exit, Problem, Severity, SourcePosition, UserError, in_file_order
 
 # No deadline, because times of calls mean nothing on a shared machine.
 properties = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -20,7 +20,7 @@ def test_a_problem_without_a_place_is_one_line() -> None:
 
 
 def test_a_problem_in_a_file_shows_the_line_the_caret_and_the_hint() -> None:
-    place = Place("perf.yaml", 12, 5, "    ste: build")
+    place = SourcePosition("perf.yaml", 12, 5, "    ste: build")
     problem = Problem("unknown key 'ste'", "did you mean 'steps'?", place)
     assert problem.render() == (
         "perf.yaml:12:5: error: unknown key 'ste'\n   12 |     ste: build\n            ^\n  hint: did you mean 'steps'?"
@@ -28,19 +28,27 @@ def test_a_problem_in_a_file_shows_the_line_the_caret_and_the_hint() -> None:
 
 
 def test_a_lint_names_its_rule_and_severity() -> None:
-    problem = Problem("no memory metric", place=Place("a.yaml", 3, 1), severity=Severity.WARNING, rule="memory")
+    problem = Problem(
+        "no memory metric", place=SourcePosition("a.yaml", 3, 1), severity=Severity.WARNING, rule="memory"
+    )
     assert problem.render() == "a.yaml:3:1: warning: no memory metric [memory]"
 
 
 def test_a_caret_at_both_ends_of_a_line() -> None:
-    assert Problem("x", place=Place("f", 1, 1, "abc")).render().splitlines()[1:] == ["    1 | abc", "        ^"]
+    assert Problem("x", place=SourcePosition("f", 1, 1, "abc")).render().splitlines()[1:] == [
+        "    1 | abc",
+        "        ^",
+    ]
     # An error at the end of the text is placed after the last character.
-    assert Problem("x", place=Place("f", 1, 4, "abc")).render().splitlines()[1:] == ["    1 | abc", "           ^"]
+    assert Problem("x", place=SourcePosition("f", 1, 4, "abc")).render().splitlines()[1:] == [
+        "    1 | abc",
+        "           ^",
+    ]
 
 
 def test_a_long_line_is_cut_around_the_caret() -> None:
     text = "a" * 5000 + "!" + "b" * 5000
-    source, caret = Problem("x", place=Place("f", 1, 5001, text)).render().splitlines()[1:]
+    source, caret = Problem("x", place=SourcePosition("f", 1, 5001, text)).render().splitlines()[1:]
     assert len(source) <= GUTTER + 100
     assert source[caret.index("^")] == "!"
     assert source[GUTTER:].startswith("a")
@@ -54,7 +62,7 @@ def test_what_a_message_quotes_cannot_command_a_terminal() -> None:
 
 @pytest.mark.parametrize("text", ["a\tb\x1b[31mc", "\x00\x07", "\u202eevil", "x\u2028y", "\r\n"])
 def test_what_a_terminal_would_obey_is_blank(text: str) -> None:
-    source = Problem("x", place=Place("f", 1, 1, text)).render().split("\n")[1]
+    source = Problem("x", place=SourcePosition("f", 1, 1, text)).render().split("\n")[1]
     assert source.isprintable()
     assert len(source) == GUTTER + len(text)
 
@@ -64,7 +72,7 @@ def test_what_a_terminal_would_obey_is_blank(text: str) -> None:
 @example(text="\x1b" * 300, line=1, data=None)
 def test_the_caret_stands_under_its_column(text: str, line: int, data: st.DataObject | None) -> None:
     column = data.draw(st.integers(1, len(text))) if data else 200
-    rendered = Problem("x", "h", Place("f", line, column, text)).render().split("\n")
+    rendered = Problem("x", "h", SourcePosition("f", line, column, text)).render().split("\n")
     assert len(rendered) == 4
     source, caret = rendered[1:3]
     assert caret.strip() == "^"
@@ -76,7 +84,7 @@ def test_the_caret_stands_under_its_column(text: str, line: int, data: st.DataOb
 @properties
 @given(text=st.text(max_size=20), column=st.integers(0, 10**6))
 def test_a_column_outside_the_line_is_no_reason_to_fail(text: str, column: int) -> None:
-    rendered = Problem("message", place=Place("f", 1, column, text)).render()
+    rendered = Problem("message", place=SourcePosition("f", 1, column, text)).render()
     assert rendered.startswith(f"f:1:{column}: error: message")
     assert max(map(len, rendered.split("\n"))) < 200
 
@@ -96,14 +104,14 @@ def test_a_user_error_of_one_problem() -> None:
 
 
 def test_problems_come_in_the_files_order_and_once() -> None:
-    early, late = Place("a.yaml", 2, 9), Place("a.yaml", 10, 1)
-    nowhere, other = Problem("nowhere"), Problem("other", place=Place("b.yaml", 1, 1))
+    early, late = SourcePosition("a.yaml", 2, 9), SourcePosition("a.yaml", 10, 1)
+    nowhere, other = Problem("nowhere"), Problem("other", place=SourcePosition("b.yaml", 1, 1))
     problems = [other, Problem("late", place=late), Problem("early", place=early), nowhere, Problem("late", place=late)]
     assert [problem.message for problem in in_file_order(problems)] == ["nowhere", "early", "late", "other"]
 
 
 def test_problems_at_one_place_keep_their_order() -> None:
-    place = Place("a.yaml", 1, 1)
+    place = SourcePosition("a.yaml", 1, 1)
     problems = [Problem(message, place=place) for message in ("b", "a", "c")]
     assert [problem.message for problem in in_file_order(problems)] == ["b", "a", "c"]
 

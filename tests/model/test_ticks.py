@@ -14,8 +14,8 @@ from perfflow.model.criteria import Criteria, Thresholds
 from perfflow.model.metrics import METRICS
 from perfflow.model.readings import Reading, Side, tick_of
 from perfflow.model.units import Dimension
-from perfflow.store.record import Series
-from perfflow.verdict.comparison import Comparison, compare
+from perfflow.store.record import MetricSeries
+from perfflow.verdict.comparison import ComparedMetric, compare
 from perfflow.verdict.decide import rule
 
 TIME = Dimension.TIME
@@ -62,10 +62,10 @@ def test_what_one_side_shows_holds_for_the_other() -> None:
     assert tick_of([readings(still), readings(still)], TIME) == 0.0
 
 
-def compared(tick: float, change: float, noise: float, seed: int, criteria: Criteria | None = None) -> Comparison:
+def compared(tick: float, change: float, noise: float, seed: int, criteria: Criteria | None = None) -> ComparedMetric:
     """The comparison of two programs of about 1 s that print their times rounded to a tick."""
     chance = random.Random(seed)
-    series = Series("b", "time", "s", "t", paired=True, two_sided=True)
+    series = MetricSeries("b", "time", "s", "t", paired=True, two_sided=True)
     start = 1 + chance.random() * tick
     for _ in range(20):
         for side, factor in zip(Side, (1.0, 1 + change), strict=True):
@@ -74,10 +74,10 @@ def compared(tick: float, change: float, noise: float, seed: int, criteria: Crit
     return compare(series, criteria or Criteria())
 
 
-def clocked(tick: float, change: float, noise: float, seed: int) -> Comparison:
+def clocked(tick: float, change: float, noise: float, seed: int) -> ComparedMetric:
     """The same with a clock that ticks while they run, and whose step is not declared."""
     chance = random.Random(seed)
-    series = Series("b", "time", "s", "t", paired=True, two_sided=True)
+    series = MetricSeries("b", "time", "s", "t", paired=True, two_sided=True)
     start = 1 + chance.random() * tick
     for _ in range(20):
         for side, factor in zip(Side, (1.0, 1 + change), strict=True):
@@ -86,7 +86,7 @@ def clocked(tick: float, change: float, noise: float, seed: int) -> Comparison:
     return compare(series, Criteria())
 
 
-def missed(found: Comparison, change: float) -> bool:
+def missed(found: ComparedMetric, change: float) -> bool:
     assert found.change
     return not found.change.low <= change <= found.change.high
 
@@ -100,7 +100,7 @@ def missed(found: Comparison, change: float) -> bool:
     st.integers(0, 10**9),
 )
 def test_the_widened_interval_holds_the_true_change(
-    measured: Callable[..., Comparison], tick: float, change: float, noise: float, seed: int
+    measured: Callable[..., ComparedMetric], tick: float, change: float, noise: float, seed: int
 ) -> None:
     """Of 30 intervals of 99%, four or more miss by chance in one of five thousand cases."""
     misses = sum(missed(measured(tick, change, noise, seed + number), change) for number in range(30))
@@ -135,7 +135,7 @@ def test_fine_values_have_no_blur() -> None:
 
 
 def test_steps_as_large_as_the_values_leave_nothing_known() -> None:
-    series = Series("b", "time", "s", "t", paired=True, two_sided=True)
+    series = MetricSeries("b", "time", "s", "t", paired=True, two_sided=True)
     for side in Side:
         series.sides[side] = readings([0.01] * 12, tick=0.03)
     found = compare(series, Criteria())
@@ -144,7 +144,7 @@ def test_steps_as_large_as_the_values_leave_nothing_known() -> None:
 
 
 def test_the_interval_of_one_side_is_wider_by_half_a_step_on_each_end() -> None:
-    series = Series("b", METRICS["time"].name, "s", "t", paired=False, two_sided=False)
+    series = MetricSeries("b", METRICS["time"].name, "s", "t", paired=False, two_sided=False)
     series.sides[Side.BASELINE] = readings([1.2] * 10, tick=0.1)
     found = compare(series, Criteria()).baseline
     assert found

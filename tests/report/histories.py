@@ -10,18 +10,18 @@ from itertools import groupby
 from perfflow.report.history_tables import ChangeRow, Followed, Shift
 from perfflow.report.html.history_site import render_benchmark, render_index
 from perfflow.report.table import Tone
-from perfflow.store.history.database import Measured, Series
+from perfflow.store.history.database import StoredSeries, StoredValue
 
 
-def a_series(name: str, metric: str = "time", number: int = 1) -> Series:
-    return Series(number, name, metric, "p50", "w", "", "s", "lower", "0123456789abcdef", 120)
+def a_series(name: str, metric: str = "time", number: int = 1) -> StoredSeries:
+    return StoredSeries(number, name, metric, "p50", "w", "", "s", "lower", "0123456789abcdef", 120)
 
 
-def a_point(number: int, value: float) -> Measured:
+def a_point(number: int, value: float) -> StoredValue:
     day = f"2026-{1 + number // 28:02}-{1 + number % 28:02}T03:00:00Z"
     low, high = value * 0.98, value * 1.02
     about = ("", f"run-{number}", day, f"{number:040x}", "main")
-    return Measured(value, low, high, 9, *about, dirty=False, committed="", noise="quiet")
+    return StoredValue(value, low, high, 9, *about, dirty=False, committed="", noise="quiet")
 
 
 def changed(name: str = "parse", points: int = 120) -> Followed:

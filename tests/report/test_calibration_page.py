@@ -6,7 +6,7 @@ import pytest
 
 from perfflow.report.bisect_page import render
 from perfflow.report.text_table import cells
-from perfflow.store.result_file import Finding
+from perfflow.store.result_file import CalibrationFinding
 from tests.report.results import HOSTILE
 
 FULL = {
@@ -23,17 +23,19 @@ FULL = {
 }
 WHY = "the program only computes, and CPU time is not disturbed by other processes"
 ROWS = [
-    Finding("s", "decode", "cpu", judged=True, why=WHY, **FULL),  # type: ignore[arg-type]
-    Finding("s", "decode", "uncontended", noise=0.2),
-    Finding("s", "count", "", exact=True),
-    Finding("s", "size", "binary_size", exact=True),
+    CalibrationFinding("s", "decode", "cpu", judged=True, why=WHY, **FULL),  # type: ignore[arg-type]
+    CalibrationFinding("s", "decode", "uncontended", noise=0.2),
+    CalibrationFinding("s", "count", "", exact=True),
+    CalibrationFinding("s", "size", "binary_size", exact=True),
 ]
 
 
 @pytest.mark.parametrize("unicode", [True, False])
 @pytest.mark.parametrize("width", [40, 60, 80, 160])
 def test_no_line_is_wider_than_the_terminal(width: int, unicode: bool) -> None:
-    text = render([*ROWS, *(Finding("s", name, name, noise=0.1) for name in HOSTILE)], width=width, unicode=unicode)
+    text = render(
+        [*ROWS, *(CalibrationFinding("s", name, name, noise=0.1) for name in HOSTILE)], width=width, unicode=unicode
+    )
     assert max(cells(line) for line in text.splitlines()) <= width
     assert unicode or text.isascii()
     assert "\x1b" not in text

@@ -19,8 +19,8 @@ from benchmarks.profile_pair import CHANGED, PER_OPERATION, large_pair
 from perfflow.model.result import Result
 from perfflow.model.stacks import Stack, StackProfile, read_folded
 from perfflow.report.html import document, flame
-from perfflow.report.html.flame import DIGITS, MOST_NODES, ROOT, SHARE, SMALLER, Tree, costs_of, tree_of, written
-from perfflow.verdict.attribution import Trend
+from perfflow.report.html.flame import DIGITS, MOST_NODES, ROOT, SHARE, SMALLER, FlameTree, costs_of, tree_of, written
+from perfflow.verdict.attribution import CostTrend
 from tests.report.browser import Browser, browser
 from tests.report.results import HOSTILE, JOINED_OR_EACH, everything
 from tests.report.test_html import NOWHERE, Parsed, page
@@ -70,7 +70,7 @@ def numbers(text: str, digits: str) -> list[int]:
     return [sum(digits.index(letter) % half * half**place for place, letter in enumerate(part)) for part in parts]
 
 
-def paths(tree: Tree) -> list[tuple[str, ...]]:
+def paths(tree: FlameTree) -> list[tuple[str, ...]]:
     """Return each node as the names from the root to it."""
     found: list[tuple[str, ...]] = []
     open_names: list[str] = []
@@ -133,7 +133,7 @@ def test_three_changed_functions_of_5000_stacks_are_coloured_and_no_other() -> N
     for profiles in (1, 3):
         found = large_pair(profiles)
         (item,) = costs_of(found)
-        assert {row.name for row in item.functions if row.trend is not Trend.SAME} == set(CHANGED)
+        assert {row.name for row in item.functions if row.trend is not CostTrend.SAME} == set(CHANGED)
         for row in item.functions[:3]:
             assert row.costs[1] / row.costs[0] == pytest.approx(CHANGED[row.name], rel=0.1)
         (data,) = columns(page(result(), found))
@@ -149,7 +149,7 @@ def test_where_the_cost_of_an_operation_is_unknown_shares_are_shown_and_said_to_
     unknown = both(BOTH, {stack: 3 * count for stack, count in BOTH.items()}, per_operation=None)
     (item,) = costs_of(unknown)
     assert item.unit == SHARE
-    assert {row.trend for row in item.functions} == {Trend.SAME}
+    assert {row.trend for row in item.functions} == {CostTrend.SAME}
     assert "a change of a share is not a change of cost" in page(result(), unknown).text()
     assert "a change of a share" not in page(result(), both(BOTH, BOTH)).text()
 

@@ -16,10 +16,10 @@ import pytest
 from perfflow.report.html import document
 from perfflow.report.html.history_site import render_benchmark, render_index
 from perfflow.stats.paired_test import Interval
-from perfflow.store.result_file import Entry
+from perfflow.store.result_file import CalibrationEntry
 from perfflow.store.sample_order import TakingOrder
 from perfflow.trees.line_history import Described
-from perfflow.verdict.bisection import Bisected, Holds, Outcome, Regression, Tried
+from perfflow.verdict.bisection import Bisected, BisectionOutcome, Holds, JudgedRevision, Regression
 from tests.report.browser import Browser
 from tests.report.exported import large
 from tests.report.gated import gated
@@ -42,13 +42,18 @@ TEXT_WIDTH = 680
 def bisected() -> Bisected:
     good, bad = (Described(letter * 40, ("0" * 40,), "A. Author", "2026-01-02", "Read faster") for letter in "ab")
     change = Interval(0.3, 0.28, 0.32)
-    tried = (Tried(good, Holds.NO, Interval(0, -0.01, 0.01), 14), Tried(bad, Holds.YES, change, 14, seconds=3.0))
+    tried = (
+        JudgedRevision(good, Holds.NO, Interval(0, -0.01, 0.01), 14),
+        JudgedRevision(bad, Holds.YES, change, 14, seconds=3.0),
+    )
     found = Regression("decode", "cpu", "bench", change, change, 0.99)
-    return Bisected(Outcome.FOUND, "codec", good, bad, "", found, tried, (bad,), ("src/decode.c",))
+    return Bisected(BisectionOutcome.FOUND, "codec", good, bad, "", found, tried, (bad,), ("src/decode.c",))
 
 
 def calibrated() -> str:
-    entries = [Entry("codec", {"size": 10}, "2026-01-02T03:04:05Z", 1, "0.1.0", "quiet", row) for row in ROWS]
+    entries = [
+        CalibrationEntry("codec", {"size": 10}, "2026-01-02T03:04:05Z", 1, "0.1.0", "quiet", row) for row in ROWS
+    ]
     return document.render_calibration(entries, "0123456789abcdef")
 
 

@@ -19,7 +19,7 @@ from perfflow.model.criteria import Criteria
 from perfflow.model.readings import Design, Reading, Side
 from perfflow.plan.plan import Plan
 from perfflow.sampling.pairs import BenchmarkToSample, LostError, PairScheduler, Request, SamplingProgress, coin
-from perfflow.sampling.sampling import EXPENSIVE, FIRST_ANALYSIS, Sampling
+from perfflow.sampling.sampling import EXPENSIVE, FIRST_ANALYSIS, StepSampling
 from perfflow.sampling.stop_rule import Stop, StopRule
 from perfflow.session.steps import over_layouts
 from perfflow.session.steps.over_layouts import _Deciding
@@ -46,7 +46,7 @@ class World:
         step = plan.steps[0]
         self.rule = StopRule(Criteria(), step, budget, clock=self.clock)
         self.scheduler = PairScheduler(7, clock=self.clock)
-        self.sampling = Sampling("s", self.scheduler, self.rule, self._store, self.warnings, self.told.append)
+        self.sampling = StepSampling("s", self.scheduler, self.rule, self._store, self.warnings, self.told.append)
 
     def clock(self) -> float:
         return self.now

@@ -10,7 +10,7 @@ from typing import Any
 
 from perfflow.execute.schedule import StepRun
 from perfflow.jobs.run.run import FinishedRun, RunRequest, run
-from perfflow.machine.lock import Queue
+from perfflow.machine.lock import LockQueue
 from perfflow.model.result import Benchmark, Result, StepResult
 from perfflow.plan.plan import Planned
 from perfflow.sampling.pairs import SamplingProgress
@@ -21,7 +21,7 @@ from perfflow.session.open_workflow import Opened, open_workflow
 class ProgressRecorder:
     """Records progress calls."""
 
-    waited_for: list[Queue] = field(default_factory=list)
+    waited_for: list[LockQueue] = field(default_factory=list)
     when_waiting: Callable[[], None] = lambda: None
     ended_steps: list[StepRun] = field(default_factory=list)
     steps_to_come: list[str] = field(default_factory=list)
@@ -38,7 +38,7 @@ class ProgressRecorder:
     def started(self, planned: Planned) -> None:
         self.started_steps.append(planned.id)
 
-    def waiting(self, planned: Planned, queue: Queue) -> None:
+    def waiting(self, planned: Planned, queue: LockQueue) -> None:
         self.waited_for.append(queue)
         assert planned.alone
         self.when_waiting()

@@ -16,7 +16,7 @@ from perfflow.model.criteria import Criteria
 from perfflow.model.readings import Reading, Side
 from perfflow.plan.plan import Plan
 from perfflow.sampling.pairs import BenchmarkToSample, PairScheduler, Request, Take
-from perfflow.sampling.sampling import Sampling
+from perfflow.sampling.sampling import StepSampling
 from perfflow.sampling.stop_rule import StopRule
 from perfflow.session.open_workflow import open_workflow
 from perfflow.verdict.comparison import compare
@@ -47,7 +47,7 @@ def sampled(plan: Plan, noise: float, slower: Mapping[str, float], seed: int) ->
 
     stop_rule = StopRule(CRITERIA, plan.steps[0], math.inf, identical=lambda: True, clock=lambda: 0.0)
     scheduler = PairScheduler(seed, warmup=0, clock=lambda: 0.0)
-    sampling = Sampling(plan.steps[0].id, scheduler, stop_rule, events.append, {})
+    sampling = StepSampling(plan.steps[0].id, scheduler, stop_rule, events.append, {})
     benchmarks = [BenchmarkToSample(name, tuple(Side), taker(name)) for name in map("b{}".format, range(SUITE))]
     sampling.take_until_decided(benchmarks, math.inf, math.inf, coarsely=True)
     pairs = Counter(event["baseline"][0]["benchmark"] for event in events)
@@ -95,7 +95,7 @@ def test_a_suite_of_slow_processes_is_decided_by_a_few_runs_of_each(plan: Plan) 
     budget = 15.0
     stop_rule = StopRule(CRITERIA, plan.steps[0], budget, clock=lambda: now[0])
     scheduler = PairScheduler(1, warmup=1, clock=lambda: now[0])
-    sampling = Sampling(plan.steps[0].id, scheduler, stop_rule, events.append, {})
+    sampling = StepSampling(plan.steps[0].id, scheduler, stop_rule, events.append, {})
     # The last one is fast, and is measured in pairs.
     subjects = [BenchmarkToSample(f"b{number}", tuple(Side), taker(f"b{number}", 1.2)) for number in range(SUITE)]
     quick = BenchmarkToSample("quick", tuple(Side), taker("quick", 0.01))

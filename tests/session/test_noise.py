@@ -11,8 +11,8 @@ from perfflow.jobs.compare.compare_stored import Question, as_run
 from perfflow.jobs.run.run import RunRequest, run
 from perfflow.machine import noise
 from perfflow.machine.facts import facts
-from perfflow.machine.noise import Noise, NoiseClass, SelfTest
-from perfflow.machine.noise_findings import Finding, State
+from perfflow.machine.noise import MachineNoise, NoiseClass, NoiseSelfTest
+from perfflow.machine.noise_findings import FindingState, NoiseFinding
 from perfflow.model.result import Result
 from perfflow.report.markdown import render
 from perfflow.sampling.stop_rule import BUDGET, StopRule
@@ -29,8 +29,11 @@ stages:
 """
 SLOW = "slow runs of the same work take 2.00x as long as usual; it has a core 60% of the time"
 STAMP = f"measured on a hostile machine: {SLOW}"
-HOSTILE = Noise(SelfTest(2.0, 0.6), (Finding("steal", "30.0%", State.BAD), Finding("swap", "unknown", State.UNKNOWN)))
-BUSY = Noise(SelfTest(1.2, 0.9), ())
+HOSTILE = MachineNoise(
+    NoiseSelfTest(2.0, 0.6),
+    (NoiseFinding("steal", "30.0%", FindingState.BAD), NoiseFinding("swap", "unknown", FindingState.UNKNOWN)),
+)
+BUSY = MachineNoise(NoiseSelfTest(1.2, 0.9), ())
 
 
 def looks(project: Project) -> int:
@@ -108,7 +111,7 @@ def test_a_busy_machine_is_said_to_be_busy_without_a_warning(project: Project, m
     [(HOSTILE, "", 2 * BUDGET), (HOSTILE, ", budget: 3s", 3.0), (BUSY, "", BUDGET)],
 )
 def test_a_hostile_machine_gets_twice_the_budget_unless_the_author_wrote_one(
-    project: Project, monkeypatch: pytest.MonkeyPatch, seen: Noise, written: str, budget: float
+    project: Project, monkeypatch: pytest.MonkeyPatch, seen: MachineNoise, written: str, budget: float
 ) -> None:
     given = []
 

@@ -23,7 +23,7 @@ from perfflow.model.errors import UserError
 from perfflow.model.readings import Reading, Side
 from perfflow.plan.plan import Plan
 from perfflow.sampling.pairs import BenchmarkToSample, PairScheduler, Request, Take
-from perfflow.sampling.sampling import Sampling
+from perfflow.sampling.sampling import StepSampling
 from perfflow.sampling.stop_rule import BUDGET, StopRule
 from perfflow.session.open_workflow import open_workflow
 from perfflow.stats.paired_test import MANY
@@ -183,7 +183,7 @@ def sampled(plan: Plan, names: list[str], noise: float, before: list[dict[str, A
 
     events: list[Mapping[str, Any]] = list(before)
     stop_rule = StopRule(plan.criteria, planned, BUDGET, clock=lambda: 0.0)
-    sampling = Sampling(planned.id, PairScheduler(1, warmup=0, clock=lambda: 0.0), stop_rule, events.append, {})
+    sampling = StepSampling(planned.id, PairScheduler(1, warmup=0, clock=lambda: 0.0), stop_rule, events.append, {})
     subjects = [BenchmarkToSample(name, tuple(Side), taker(name)) for name in names]
     sampling.recall(before, subjects)
     sampling.take_until_decided(subjects, math.inf, math.inf)

@@ -19,7 +19,7 @@ from perfflow.model.readings import SCHEDULES, Design, Reading, Side
 from perfflow.model.targets import parse_target
 from perfflow.plan.plan import Plan
 from perfflow.sampling.pairs import BenchmarkToSample, PairScheduler, Request
-from perfflow.sampling.sampling import Sampling
+from perfflow.sampling.sampling import StepSampling
 from perfflow.sampling.stop_rule import ALONE, Stop, StopRule
 from perfflow.session.open_workflow import open_workflow
 from perfflow.stats.paired_test import Looks
@@ -54,7 +54,7 @@ def measured(
 
     # The clock counts rounds.
     stop_rule = StopRule(criteria, plan.steps[0], rounds, clock=lambda: float(len(events)))
-    sampling = Sampling(
+    sampling = StepSampling(
         plan.steps[0].id, PairScheduler(seed, warmup=0, clock=lambda: 0.0), stop_rule, events.append, {}
     )
     sampling.take_until_decided([BenchmarkToSample("b", sides, take)], math.inf, math.inf)
@@ -122,7 +122,7 @@ def test_what_cannot_reach_the_first_look_within_its_budget_is_run_a_few_times(
 
     step = plan.steps[0]
     stop_rule = StopRule(CRITERIA, step, 20.0, clock=lambda: now[0])
-    sampling = Sampling(step.id, PairScheduler(1, clock=lambda: now[0]), stop_rule, events.append, {})
+    sampling = StepSampling(step.id, PairScheduler(1, clock=lambda: now[0]), stop_rule, events.append, {})
     sampling.take_until_decided([BenchmarkToSample("b", tuple(Side), take)], math.inf, 20.0)
     assert {event["design"] for event in events} == {design.value}
     change = compare(stop_rule.record.series["b", "time"], CRITERIA).change

@@ -15,14 +15,14 @@ from hypothesis import strategies as st
 
 from perfflow.stats import series_noise
 from perfflow.stats.change_points import (
-    Change,
+    LevelChange,
     SuspicionStatus,
     changes,
     fresh_suspicion,
     further_changes,
     review_suspicion,
 )
-from perfflow.stats.partition import Partition, Sums, cut, penalty
+from perfflow.stats.partition import Partition, PrefixSums, cut, penalty
 
 ROOT = Path(__file__).parents[2]
 
@@ -44,7 +44,7 @@ def shifted(values: Sequence[float], at: int, size: float, end: int | None = Non
     return [value + size * (at <= index < stop) for index, value in enumerate(values)]
 
 
-def found(values: Sequence[float]) -> tuple[Change, ...]:
+def found(values: Sequence[float]) -> tuple[LevelChange, ...]:
     return changes(values, [0.0] * len(values)).changes
 
 
@@ -62,12 +62,12 @@ def test_the_cut_is_the_best_of_all(points: list[tuple[float, float]]) -> None:
         return total
 
     every = [cuts for count in range(len(values)) for cuts in combinations(range(1, len(values)), count)]
-    assert loss(cut(Sums.of(values, weights), range(len(values) + 1))) == pytest.approx(min(map(loss, every)))
+    assert loss(cut(PrefixSums.of(values, weights), range(len(values) + 1))) == pytest.approx(min(map(loss, every)))
 
 
 def test_pruning_loses_no_cut() -> None:
     values = [value / 0.02 for value in shifted(noisy(1, 300), 70, 0.1, 200)]
-    sums = Sums.of(values, [1.0] * 300)
+    sums = PrefixSums.of(values, [1.0] * 300)
     best, before = [-penalty(300)], [0]
     for end in range(1, 301):
         losses = [best[at] + penalty(300) - (sums.values[end] - sums.values[at]) ** 2 / (end - at) for at in range(end)]
@@ -117,7 +117,7 @@ def test_innovations_know_what_noise_is_within_runs() -> None:
     alarms = 0
     for seed in range(40):
         values = [3 * one for one in noisy(seed, 200)]
-        noise = series_noise.Noise(values, [0.06] * 200, [math.inf] * 200, 0.0, [0.02**2] * 200, 0.8)
+        noise = series_noise.SeriesNoise(values, [0.06] * 200, [math.inf] * 200, 0.0, [0.02**2] * 200, 0.8)
         alarms += bool(further_changes(noise, Partition([], [], noise.weights())))
     assert alarms == 0
 

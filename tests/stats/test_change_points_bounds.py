@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from perfflow.stats import change_points, partition, series_noise
-from perfflow.stats.change_points import Fitted, FoundChanges, Steps, changes, drift_instead
-from perfflow.stats.partition import Sums
-from perfflow.stats.series_noise import Noise
+from perfflow.stats.change_points import Fitted, FoundChanges, LevelSteps, changes, drift_instead
+from perfflow.stats.partition import PrefixSums
+from perfflow.stats.series_noise import SeriesNoise
 from tests.stats.test_change_points import noisy, shifted
 
 quick = settings(deadline=None, max_examples=25)
@@ -40,11 +40,11 @@ def test_sums_know_means_and_what_a_cut_gains(points: list[tuple[float, float]],
         mean = np.average(values[first:last], weights=weights[first:last])
         return float(np.sum(weights[first:last] * (values[first:last] - mean) ** 2))
 
-    sums = Sums.of(values.tolist(), weights.tolist())
+    sums = PrefixSums.of(values.tolist(), weights.tolist())
     assert sums.weight(begin, end) == pytest.approx(float(weights[begin:end].sum()))
     assert sums.mean(begin, end) == pytest.approx(float(np.average(values[begin:end], weights=weights[begin:end])))
     assert sums.gain(begin, at, end) == pytest.approx(loss(begin, end) - loss(begin, at) - loss(at, end), abs=1e-9)
-    assert Sums.of([3.0] * 4, [0.0] * 4).mean(0, 4) == Sums.of([3.0] * 4, [0.0] * 4).gain(0, 2, 4) == 0
+    assert PrefixSums.of([3.0] * 4, [0.0] * 4).mean(0, 4) == PrefixSums.of([3.0] * 4, [0.0] * 4).gain(0, 2, 4) == 0
 
 
 def test_a_cut_costs_more_in_longer_series() -> None:
@@ -103,12 +103,12 @@ def test_logarithms_of_all_floats_are_taken() -> None:
 
 
 def test_where_long_series_are_cut_at_all() -> None:
-    sums = Sums.of(shifted([0.0] * 1000, 500, 9.0), [1.0] * 1000)
+    sums = PrefixSums.of(shifted([0.0] * 1000, 500, 9.0), [1.0] * 1000)
     assert partition.screened(sums) == [0, 500, *range(980, 1001)]
     assert partition.boundaries(sums) == [500]
     # 5 points on either side give a gain of 2.5 s^2, 160 points one of 80 s^2; positions with more than 5 are kept.
     for size, seen in ((0.249, False), (0.251, True)):
-        assert (500 in partition.screened(Sums.of(shifted([0.0] * 1000, 500, size), [1.0] * 1000))) == seen
+        assert (500 in partition.screened(PrefixSums.of(shifted([0.0] * 1000, 500, size), [1.0] * 1000))) == seen
     for begin, at, end in ((0, 497, 1000), (0, 503, 1000), (499, 500, 502)):
         assert partition._best_cut(sums, begin, at, end) == 500
     assert (partition._best_cut(sums, 0, 496, 1000), partition._best_cut(sums, 0, 504, 1000)) == (499, 501)
@@ -118,7 +118,7 @@ def test_where_long_series_are_cut_at_all() -> None:
 @given(POINTS)
 @quick
 def test_moving_sums_show_what_a_cut_there_gains(points: list[tuple[float, float]]) -> None:
-    sums = Sums.of(*([one[side] for one in points] for side in (0, 1)))
+    sums = PrefixSums.of(*([one[side] for one in points] for side in (0, 1)))
     expected = [sums.gain(begin, begin + 2, begin + 4) for begin in range(len(points) - 3)]
     assert partition._contrasts(sums, 2) == pytest.approx(expected, abs=1e-9)
 
@@ -214,11 +214,11 @@ def test_each_stretch_has_its_own_part_within_runs() -> None:
 
 
 def test_dependence_widens_what_is_known_of_a_mean() -> None:
-    noise = Noise([0.0] * 25, [0.1] * 25, [1.0] * 25, 0.0, [0.04] * 25, 0.4)
+    noise = SeriesNoise([0.0] * 25, [0.1] * 25, [1.0] * 25, 0.0, [0.04] * 25, 0.4)
     assert noise.cautious_rho == pytest.approx(0.5)
     assert noise.inflation == pytest.approx(3)
     assert noise.weights() == pytest.approx([1 / (0.01 + 3 * 0.04)] * 25)
-    assert Noise([0.0] * 25, [], [], 0.0, [], 0.8).cautious_rho == 0.85
+    assert SeriesNoise([0.0] * 25, [], [], 0.0, [], 0.8).cautious_rho == 0.85
 
 
 # -- steps in dependent noise
@@ -231,7 +231,7 @@ def test_a_step_is_fitted_as_least_squares_do(seed: int, rho: float) -> None:
     luck = np.random.default_rng(seed)
     n, begin, end, at = 30, 4, 27, 15
     errors, between = luck.uniform(0.0, 0.1, n), luck.uniform(0.2, 0.4, n)
-    noise = Noise(luck.normal(0, 1, n).tolist(), errors.tolist(), [9.0] * n, 0.0, between.tolist(), rho)
+    noise = SeriesNoise(luck.normal(0, 1, n).tolist(), errors.tolist(), [9.0] * n, 0.0, between.tolist(), rho)
     weights = [float(index != 20) for index in range(n)]
     share = noise.cautious_rho * between / (errors**2 + between)
     kept = [index for index in range(begin + 1, end) if weights[index] and weights[index - 1]]
@@ -252,7 +252,7 @@ def test_a_step_is_fitted_as_least_squares_do(seed: int, rho: float) -> None:
 def test_a_further_step_has_eight_points_on_either_side_or_four_at_the_end() -> None:
     def places(values: Sequence[float], cuts: list[int], rho: float = 0.5) -> list[int]:
         n = len(values)
-        noise = Noise(list(values), [0.0] * n, [9.0] * n, 0.0, [1e-4] * n, rho)
+        noise = SeriesNoise(list(values), [0.0] * n, [9.0] * n, 0.0, [1e-4] * n, rho)
         return list(change_points.further_changes(noise, partition.Partition(cuts, [], [1.0] * n)))
 
     flat = zigzag(100, 1e-3)
@@ -264,14 +264,14 @@ def test_a_further_step_has_eight_points_on_either_side_or_four_at_the_end() -> 
 
 def test_a_further_step_gains_three_more_than_the_penalty() -> None:
     n = 200
-    noise = Noise([0.0] * n, [0.0] * n, [9.0] * n, 0.0, [1e-4] * n, 0.5)
+    noise = SeriesNoise([0.0] * n, [0.0] * n, [9.0] * n, 0.0, [1e-4] * n, 0.5)
     one = change_points._Whitened.of(
-        Noise(shifted([0.0] * n, 100, 1.0), *([0.0] * n, [9.0] * n, 0.0, [1e-4] * n, 0.5)), [1.0] * n
+        SeriesNoise(shifted([0.0] * n, 100, 1.0), *([0.0] * n, [9.0] * n, 0.0, [1e-4] * n, 0.5)), [1.0] * n
     ).best_step(0, n, range(100, 101))
     assert one is not None
     for share, count in ((0.99, 0), (1.01, 1)):
         values = shifted([0.0] * n, 100, math.sqrt(share * 18 / one.gain))
-        own = Noise(values, noise.errors, noise.reaches, 0.0, noise.between, 0.5)
+        own = SeriesNoise(values, noise.errors, noise.reaches, 0.0, noise.between, 0.5)
         assert len(change_points.further_changes(own, partition.Partition([], [], [1.0] * n))) == count
 
 
@@ -294,7 +294,7 @@ def test_a_place_is_held_by_the_fewest_points_with_95_percent() -> None:
 def placer(values: Sequence[float], rho: float = 0.0) -> change_points._Placer:
     n = len(values)
     errors, between = [0.01 * (1 + index % 3) for index in range(n)], [4e-4 * (1 + index % 2) for index in range(n)]
-    return change_points._Placer(list(values), Noise(list(values), errors, [9.0] * n, 0.0, between, rho))
+    return change_points._Placer(list(values), SeriesNoise(list(values), errors, [9.0] * n, 0.0, between, rho))
 
 
 def test_the_loss_of_an_innovation_is_students() -> None:
@@ -374,8 +374,8 @@ def fitted(values: Sequence[float], precision: float = 1.0, rho: float = 0.0) ->
     return Fitted(values, [1.0] * len(values), [precision] * len(values), rho)
 
 
-def stairs(begin: int, end: int, *places: int) -> Steps:
-    return Steps(places, [number / len(places) for number in range(len(places) + 1)], begin, end)
+def stairs(begin: int, end: int, *places: int) -> LevelSteps:
+    return LevelSteps(places, [number / len(places) for number in range(len(places) + 1)], begin, end)
 
 
 @pytest.mark.parametrize(

@@ -8,15 +8,15 @@ import pytest
 
 from perfflow.stats import change_points
 from perfflow.stats.change_points import (
-    Change,
     Drift,
     FoundChanges,
+    LevelChange,
     Suspicion,
     SuspicionStatus,
     fresh_suspicion,
     review_suspicion,
 )
-from perfflow.stats.partition import Sums
+from perfflow.stats.partition import PrefixSums
 from tests.stats.test_change_points import noisy, shifted
 from tests.stats.test_change_points_bounds import zigzag
 
@@ -25,13 +25,13 @@ from tests.stats.test_change_points_bounds import zigzag
 @pytest.mark.parametrize("count", [1, 3, 20])
 def test_the_variance_of_a_few_dependent_points(rho: float, count: int) -> None:
     exact = sum(rho ** abs(a - b) for a in range(count) for b in range(count)) / count**2
-    ends = change_points._Ends(Sums.of([0.0], [1.0]), rho, 1, 0.0)
+    ends = change_points._Ends(PrefixSums.of([0.0], [1.0]), rho, 1, 0.0)
     assert ends._share(count) == pytest.approx(exact / ((1 + rho) / (1 - rho) / count))
 
 
 def test_how_far_the_newest_points_are_from_those_before() -> None:
     values, weights = [1.0, 2.0, 3.0, 4.0, 9.0], [1.0, 2.0, 1.0, 3.0, 1.0]
-    ends = change_points._Ends(Sums.of(values, weights), 0.0, 5, 0.0)
+    ends = change_points._Ends(PrefixSums.of(values, weights), 0.0, 5, 0.0)
     assert ends.size(3) == pytest.approx(5.25 - 2)
     assert ends.z(2) == pytest.approx(3.25 / math.sqrt((1 / 4 + 1 / 4) * (1 + 10 / 5)))
 
@@ -64,8 +64,8 @@ def test_a_suspicion_is_told_from_four_standard_errors_on() -> None:
     assert 4 <= min(told) < 4.2
 
 
-def change(at: int, size: float) -> Change:
-    return Change(at, at, at, 0.0, size, size, size, size, 1.0)
+def change(at: int, size: float) -> LevelChange:
+    return LevelChange(at, at, at, 0.0, size, size, size, size, 1.0)
 
 
 LATER = zigzag(100) + [0.5] * 30

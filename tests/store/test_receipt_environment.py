@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from perfflow.store.receipts.manifest import Difference, environment_differences
+from perfflow.store.receipts.manifest import MachineDifference, environment_differences
 
 HERE: dict[str, Any] = {
     "machine": {"cpu": "one", "cores": 2, "load": [0.1], "identity": "a", "python": "3.11"},
@@ -19,8 +19,8 @@ def test_equal_surroundings_do_not_differ() -> None:
 def test_another_processor_is_another_machine_and_another_version_is_not() -> None:
     there = {"machine": HERE["machine"] | {"cpu": "two", "load": [9.0], "identity": "b"}, "versions": {"perf": "6.2"}}
     assert list(environment_differences(HERE, there)) == [
-        Difference("cpu", "one", "two", decisive=True),
-        Difference("version of perf", "6.1", "6.2", decisive=False),
+        MachineDifference("cpu", "one", "two", decisive=True),
+        MachineDifference("version of perf", "6.1", "6.2", decisive=False),
     ]
 
 

@@ -10,8 +10,8 @@ import pytest
 
 from perfflow.model.errors import UserError
 from perfflow.store.result_file import (
-    Entry,
-    Finding,
+    CalibrationEntry,
+    CalibrationFinding,
     calibration_path,
     expected_noise,
     load_calibrations,
@@ -22,10 +22,12 @@ from perfflow.store.run_facts import Expectation
 
 def entry(
     workflow: str = "flow", step: str = "a", benchmark: str = "a", noise: float | None = 0.01, **keys: Any
-) -> Entry:
-    finding = Finding(step, benchmark, "time", exact=noise is None, noise=noise, smallest_change=0.03, within=2.0)
+) -> CalibrationEntry:
+    finding = CalibrationFinding(
+        step, benchmark, "time", exact=noise is None, noise=noise, smallest_change=0.03, within=2.0
+    )
     params = keys.get("params", {"size": 10})
-    return Entry(workflow, params, keys.get("when", "2026-01-01T00:00:00Z"), 1, "0.1.0", "quiet", finding)
+    return CalibrationEntry(workflow, params, keys.get("when", "2026-01-01T00:00:00Z"), 1, "0.1.0", "quiet", finding)
 
 
 def names(root: Path) -> list[tuple[str, str]]:

@@ -18,10 +18,10 @@ from hypothesis import strategies as st
 
 from perfflow.model.errors import ToolOutputError
 from perfflow.tools.linux import simd_share
-from perfflow.tools.linux.simd_share import Arithmetic, Flow, Machine
+from perfflow.tools.linux.simd_share import Arithmetic, Flow, InstructionSet
 
 TABLES = Path(__file__).parent / "instructions"
-MACHINES = {"x86-64": Machine.X86, "aarch64": Machine.AARCH64}
+MACHINES = {"x86-64": InstructionSet.X86, "aarch64": InstructionSet.AARCH64}
 EXTENSIONS = {"aarch64": ["-march=armv9-a+bf16+fp16+dotprod+sve2+i8mm+fp16fml"]}
 CROSS = {"aarch64": "aarch64-linux-gnu-"}
 UNKNOWN = re.compile(r"<unknown>")
@@ -107,39 +107,39 @@ def _disassembled(name: str, folder: Path, objdump: str) -> list[str]:
 @pytest.mark.parametrize(
     ("machine", "line", "flow", "target"),
     [
-        (Machine.X86, "  10:\tjne    1230 <saxpy+0x10>", Flow.BRANCH, 0x1230),
-        (Machine.X86, "  10:      \tjne\t0x1230 <saxpy+0x10>", Flow.BRANCH, 0x1230),
-        (Machine.X86, "  10:\tjmp    1230 <operator<<(f, 99 <x>)>", Flow.JUMP, 0x1230),
-        (Machine.X86, "  10:\tbnd jmp 1230 <x>", Flow.JUMP, 0x1230),
-        (Machine.X86, "  10:\tnotrack jmp *%rax", Flow.LEAVES, None),
-        (Machine.X86, "  10:\tjmp    *0x2fca(%rip)        # 3fd0 <puts@GLIBC_2.2.5>", Flow.LEAVES, None),
-        (Machine.X86, "  10:\tloop   1230 <x>", Flow.BRANCH, 0x1230),
-        (Machine.X86, "  10:\tcall   1230 <x>", Flow.NEXT, None),
-        (Machine.X86, "  10:\trepz ret", Flow.LEAVES, None),
-        (Machine.X86, "  10:\tud2", Flow.LEAVES, None),
-        (Machine.X86, "  10:\t", Flow.NEXT, None),
-        (Machine.AARCH64, "  10:\tb.ne\t40 <f+0x10>  // b.any", Flow.BRANCH, 0x40),
-        (Machine.AARCH64, "  10:\tcbnz\tx0, 40 <f+0x10>", Flow.BRANCH, 0x40),
-        (Machine.AARCH64, "  10:\ttbz\tw0, #3, 40 <f+0x10>", Flow.BRANCH, 0x40),
-        (Machine.AARCH64, "  10:\tb\t40 <f+0x10>", Flow.JUMP, 0x40),
-        (Machine.AARCH64, "  10:\tbl\t40 <f+0x10>", Flow.NEXT, None),
-        (Machine.AARCH64, "  10:\tbr\tx1", Flow.LEAVES, None),
-        (Machine.AARCH64, "  10:\tret", Flow.LEAVES, None),
-        (Machine.AARCH64, "  10:\tbic\tx0, x1, x2", Flow.NEXT, None),
+        (InstructionSet.X86, "  10:\tjne    1230 <saxpy+0x10>", Flow.BRANCH, 0x1230),
+        (InstructionSet.X86, "  10:      \tjne\t0x1230 <saxpy+0x10>", Flow.BRANCH, 0x1230),
+        (InstructionSet.X86, "  10:\tjmp    1230 <operator<<(f, 99 <x>)>", Flow.JUMP, 0x1230),
+        (InstructionSet.X86, "  10:\tbnd jmp 1230 <x>", Flow.JUMP, 0x1230),
+        (InstructionSet.X86, "  10:\tnotrack jmp *%rax", Flow.LEAVES, None),
+        (InstructionSet.X86, "  10:\tjmp    *0x2fca(%rip)        # 3fd0 <puts@GLIBC_2.2.5>", Flow.LEAVES, None),
+        (InstructionSet.X86, "  10:\tloop   1230 <x>", Flow.BRANCH, 0x1230),
+        (InstructionSet.X86, "  10:\tcall   1230 <x>", Flow.NEXT, None),
+        (InstructionSet.X86, "  10:\trepz ret", Flow.LEAVES, None),
+        (InstructionSet.X86, "  10:\tud2", Flow.LEAVES, None),
+        (InstructionSet.X86, "  10:\t", Flow.NEXT, None),
+        (InstructionSet.AARCH64, "  10:\tb.ne\t40 <f+0x10>  // b.any", Flow.BRANCH, 0x40),
+        (InstructionSet.AARCH64, "  10:\tcbnz\tx0, 40 <f+0x10>", Flow.BRANCH, 0x40),
+        (InstructionSet.AARCH64, "  10:\ttbz\tw0, #3, 40 <f+0x10>", Flow.BRANCH, 0x40),
+        (InstructionSet.AARCH64, "  10:\tb\t40 <f+0x10>", Flow.JUMP, 0x40),
+        (InstructionSet.AARCH64, "  10:\tbl\t40 <f+0x10>", Flow.NEXT, None),
+        (InstructionSet.AARCH64, "  10:\tbr\tx1", Flow.LEAVES, None),
+        (InstructionSet.AARCH64, "  10:\tret", Flow.LEAVES, None),
+        (InstructionSet.AARCH64, "  10:\tbic\tx0, x1, x2", Flow.NEXT, None),
     ],
 )
-def test_where_an_instruction_goes_on(machine: Machine, line: str, flow: Flow, target: int | None) -> None:
+def test_where_an_instruction_goes_on(machine: InstructionSet, line: str, flow: Flow, target: int | None) -> None:
     (item,) = simd_share.read(machine, [line])
     assert (item.address, item.flow, item.target) == (0x10, flow, target)
 
 
 def test_a_symbol_of_a_strange_name_is_no_operand() -> None:
-    (item,) = simd_share.read(Machine.X86, ["10:\tmulsd  0xe9b(%rip),%xmm0        # 2010 <f(%zmm1, addps)>"])
+    (item,) = simd_share.read(InstructionSet.X86, ["10:\tmulsd  0xe9b(%rip),%xmm0        # 2010 <f(%zmm1, addps)>"])
     assert item.arithmetic == Arithmetic(packed=False, element="f64", lanes=1, register="xmm")
 
 
-@given(st.sampled_from(Machine), st.lists(st.text(max_size=60), max_size=5))
-def test_any_text_is_read_or_refused(machine: Machine, texts: list[str]) -> None:
+@given(st.sampled_from(InstructionSet), st.lists(st.text(max_size=60), max_size=5))
+def test_any_text_is_read_or_refused(machine: InstructionSet, texts: list[str]) -> None:
     lines = [f"{at:x}:\t{text}" for at, text in enumerate(texts)]
     try:
         count = len(simd_share.read(machine, lines))
@@ -151,7 +151,7 @@ def test_any_text_is_read_or_refused(machine: Machine, texts: list[str]) -> None
 @pytest.mark.parametrize("lines", [["nonsense"], ["10:\tnop", "10:\tnop"], ["10:\tnop", "f:\tnop"], ["g:\tnop"]])
 def test_what_is_no_disassembly_is_refused(lines: list[str]) -> None:
     with pytest.raises(ToolOutputError):
-        simd_share.read(Machine.X86, lines)
+        simd_share.read(InstructionSet.X86, lines)
 
 
 # Each instruction is one byte long. `_` is any instruction; a capital letter jumps to the small one.
@@ -162,7 +162,7 @@ def _code(text: str) -> tuple[simd_share.Instruction, ...]:
         jumps = {"R": "ret", "J": "jmp *%rax"}
         word = jumps.get(letter) or (f"jne {target:x}" if letter.isupper() else "nop")
         lines.append(f"{address:x}:\t{word}")
-    return simd_share.read(Machine.X86, lines)
+    return simd_share.read(InstructionSet.X86, lines)
 
 
 def _regions(text: str) -> str:
@@ -203,7 +203,7 @@ def test_every_instruction_is_in_one_region(parts: list[tuple[str, int]]) -> Non
         f"{at:x}:\t{word} {target:x}" if word in {"jne", "jmp"} else f"{at:x}:\t{word}{'%rax' if '*' in word else ''}"
         for at, (word, target) in enumerate(parts)
     ]
-    code = simd_share.read(Machine.X86, lines)
+    code = simd_share.read(InstructionSet.X86, lines)
     found = simd_share.code_regions(code)
     assert set(found) == set(range(len(parts)))
     for region in {id(region): region for region in found.values()}.values():

@@ -301,14 +301,14 @@ def test_it_profiles_into_a_report_and_prints_both_pages(tmp_path: Path) -> None
 
 
 def test_a_report_is_read_and_nothing_is_run(tmp_path: Path) -> None:
-    call = replace(call_of("ncu", tmp_path, "x"), options=ncu.Options(report="a.ncu-rep"), command=())
+    call = replace(call_of("ncu", tmp_path, "x"), options=ncu.NcuOptions(report="a.ncu-rep"), command=())
     assert all("--import a.ncu-rep" in words for words in _words(ncu.invocations(call)))
-    call = replace(call, options=ncu.Options(report="a.csv"))
+    call = replace(call, options=ncu.NcuOptions(report="a.csv"))
     assert _words(ncu.invocations(call)) == ["/bin/cat -- a.csv"]
     with pytest.raises(ToolOutputError, match="not of a report in CSV"):
-        ncu.invocations(replace(call, options=ncu.Options(report="a.csv", kernel="x")))
+        ncu.invocations(replace(call, options=ncu.NcuOptions(report="a.csv", kernel="x")))
     with pytest.raises(ValidationError, match="set either `report`"):
-        ncu.Options(report="a.csv", command="x")
+        ncu.NcuOptions(report="a.csv", command="x")
     assert [tool("ncu").starts_program({"report": name}) for name in ("a.csv", "a.log", "a.ncu-rep", "")] == [
         False, False, True, True,
     ]  # fmt: skip
@@ -341,7 +341,7 @@ needs_ncu = pytest.mark.skipif(
 @needs_ncu
 def test_the_real_ncu_prints_what_is_read(tmp_path: Path) -> None:
     report = Path(os.environ["PERFFLOW_NCU_REPORTS"]) / "addConstDouble3.ncu-rep"
-    call = replace(call_of("ncu", tmp_path, "/bin/true"), options=ncu.Options(report=str(report)))
+    call = replace(call_of("ncu", tmp_path, "/bin/true"), options=ncu.NcuOptions(report=str(report)))
     parsed = parsed_of(run_call("ncu", call))
     golden = json.loads((FULL / "parsed.json").read_text())
     if (tmp_path / "ncu.csv").read_text() == (FULL / "ncu.csv").read_text():

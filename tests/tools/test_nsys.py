@@ -24,7 +24,7 @@ from perfflow.model.stacks import read_folded
 from perfflow.testing.damage import cut, damage
 from perfflow.testing.sanity import check_sane
 from perfflow.tools.nvidia import nsys_report, nsys_sqlite, nsys_stats
-from perfflow.tools.nvidia.nsys_report import Report
+from perfflow.tools.nvidia.nsys_report import NsysReport
 from tests.cli.shell import perfflow
 from tests.tools.harness import USAGE, call_of, run, tool, values_of
 from tests.tools.nsys.databases import PLANTED, REAL, SAXPY, Rows, build, kernel
@@ -256,7 +256,7 @@ def test_a_damaged_database_is_read_right_or_refused(tmp_path: Path) -> None:
         path.write_bytes(cut(content, chance) if number % 3 == 0 else damage(content, chance))
         try:
             report = nsys_sqlite.read(path)
-            assert TypeAdapter(Report).validate_json(report.to_json()) == report
+            assert TypeAdapter(NsysReport).validate_json(report.to_json()) == report
         except ToolOutputError as error:
             reasons.append(str(error))
     assert len(reasons) > 10
@@ -416,8 +416,8 @@ def test_reports_that_are_none(tmp_path: Path) -> None:
 def test_the_whole_report_goes_through_json(tmp_path: Path) -> None:
     rows: Mapping[str, Rows] = SAXPY
     report = nsys_sqlite.read(build(tmp_path / "a.sqlite", rows))
-    assert TypeAdapter(Report).validate_json(report.to_json()) == report
-    assert Report().holds_nothing
+    assert TypeAdapter(NsysReport).validate_json(report.to_json()) == report
+    assert NsysReport().holds_nothing
     assert tool("nsys").parse(run("nsys", tmp_path / "out", report=str(tmp_path / "a.sqlite")).call, USAGE).readings
 
 

@@ -33,7 +33,7 @@ def _parse(name: str, folder: Path, file: str, content: object, **options: Any) 
 def test_costs_of_callees_are_not_added(tmp_path: Path) -> None:
     costs = _costs(tmp_path, HEAD + BODY + CALL + "totals: 10 1\n")
     assert costs.totals == {"Ir": 10, "Dr": 1}
-    function = callgrind.Function("main", "/bin/x", "/src/a.c")
+    function = callgrind.CalledFunction("main", "/bin/x", "/src/a.c")
     assert costs.functions == {function: {("/src/a.c", 3): 4, ("/src/a.c", 5): 6}}
 
 

@@ -156,9 +156,9 @@ def test_a_line_that_cannot_be_is_an_error(line: dict[str, Any], reason: str, tm
     [(5, "write a size with its unit"), ("5 apples", "unknown unit"), ("3s", "unit of time"), ("0B", "greater than")],
 )
 def test_a_size_has_a_unit(size: object, reason: str) -> None:
-    assert stream.Options.model_validate({"size": "1.5KiB"}).size == 1536
+    assert stream.StreamOptions.model_validate({"size": "1.5KiB"}).size == 1536
     with pytest.raises(ValidationError, match=reason):
-        stream.Options.model_validate({"size": size})
+        stream.StreamOptions.model_validate({"size": size})
 
 
 def test_tries_that_are_missing_are_missed(tmp_path: Path) -> None:

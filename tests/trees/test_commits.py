@@ -11,7 +11,7 @@ import pytest
 from perfflow.model.errors import UserError
 from perfflow.trees import commits
 from perfflow.trees.patches import apply
-from perfflow.trees.repository import Repository, State, open_repository
+from perfflow.trees.repository import CodeState, Repository, open_repository
 from perfflow.trees.snapshots import at, snapshot
 from tests.trees.projects import commit, fingerprint, git, make
 
@@ -19,7 +19,7 @@ Ready = Callable[[], None]
 PATCH = "--- a/a.txt\n+++ b/a.txt\n@@ -1,2 +1,2 @@\n-one\n+ONE\n two\n"
 
 
-def candidate(repository: Repository) -> State:
+def candidate(repository: Repository) -> CodeState:
     base = snapshot(repository)
     return commits.commit(repository, apply(repository, base.tree, PATCH), base, "Say it louder\n\nWhy: it is faster.")
 

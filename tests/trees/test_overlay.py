@@ -8,7 +8,7 @@ import pytest
 
 from perfflow.model.errors import UserError
 from perfflow.trees.overlay import inside, overlaid
-from perfflow.trees.repository import Repository, State, open_repository
+from perfflow.trees.repository import CodeState, Repository, open_repository
 from perfflow.trees.snapshots import at
 from tests.repositories import git
 
@@ -33,7 +33,7 @@ def commit(root: Path, files: dict[str, str]) -> None:
     git(root, "commit", "-qm", "change")
 
 
-def files(repository: Repository, state: State) -> dict[str, str]:
+def files(repository: Repository, state: CodeState) -> dict[str, str]:
     listed = repository.git().run("ls-tree", "-r", "-z", "--name-only", "--full-tree", state.tree).decode()
     names = listed.split("\0")[:-1]
     return {name: repository.git().run("cat-file", "blob", f"{state.tree}:{name}").decode() for name in names}

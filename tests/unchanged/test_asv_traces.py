@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from perfflow.unchanged.model import Differs, Trace, Unchanged, compare
+from perfflow.unchanged.model import BenchmarkTrace, Differs, Unchanged, compare
 from perfflow.unchanged.python_traces import read_traces, write_settings
 from tests.tools.harness import PYTHON, call_of, tool
 
@@ -91,7 +91,7 @@ def time_fails():
 
 
 @pytest.fixture(scope="module")
-def traces(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Trace]]:
+def traces(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, BenchmarkTrace]]:
     """Return the traces of both trees."""
     found = []
     for side, subject in (("a", SUBJECT), ("b", "# A remark.\n" + SUBJECT.replace("n + 1", "n + 2"))):
@@ -118,7 +118,9 @@ def traces(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Trace]]:
 @pytest.mark.parametrize(
     "name", ["Sizes.time_same(1)", "time_same", "track_same", "mem_same", "time_reads_what_it_made"]
 )
-def test_a_benchmark_that_does_not_call_what_changed_is_settled(name: str, traces: list[dict[str, Trace]]) -> None:
+def test_a_benchmark_that_does_not_call_what_changed_is_settled(
+    name: str, traces: list[dict[str, BenchmarkTrace]]
+) -> None:
     found = compare(*(side[f"speed.{name}"] for side in traces))
     assert isinstance(found, Unchanged)
     assert found.by == "code"
@@ -135,15 +137,17 @@ def test_a_benchmark_that_does_not_call_what_changed_is_settled(name: str, trace
         ("timeraw_same", "it starts programs: python"),
     ],
 )
-def test_a_benchmark_that_may_have_changed_is_not(name: str, reason: str, traces: list[dict[str, Trace]]) -> None:
+def test_a_benchmark_that_may_have_changed_is_not(
+    name: str, reason: str, traces: list[dict[str, BenchmarkTrace]]
+) -> None:
     found = compare(*(side[f"speed.{name}"] for side in traces))
     assert isinstance(found, Differs)
     assert any(text.startswith(reason) for text in found.reasons), found.reasons
 
 
-def test_a_benchmark_that_fails_has_no_trace(traces: list[dict[str, Trace]]) -> None:
+def test_a_benchmark_that_fails_has_no_trace(traces: list[dict[str, BenchmarkTrace]]) -> None:
     assert all("speed.time_fails" not in side and "speed.time_same" in side for side in traces)
 
 
-def test_one_function_that_differs_is_all_that_differs(traces: list[dict[str, Trace]]) -> None:
+def test_one_function_that_differs_is_all_that_differs(traces: list[dict[str, BenchmarkTrace]]) -> None:
     assert compare(*(side["speed.time_changed"] for side in traces)) == Differs(("subject.py:changed",))

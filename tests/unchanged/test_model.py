@@ -6,9 +6,9 @@ import json
 from dataclasses import replace
 
 from perfflow.model.plain_data import from_json, to_json
-from perfflow.unchanged.model import ABSENT, Differs, Trace, Unchanged, compare
+from perfflow.unchanged.model import ABSENT, BenchmarkTrace, Differs, Unchanged, compare
 
-TRACE = Trace({"app.py": "1"}, {"data.json": "2", "src/": "3"}, {"app.py:run": ("4", "5")})
+TRACE = BenchmarkTrace({"app.py": "1"}, {"data.json": "2", "src/": "3"}, {"app.py:run": ("4", "5")})
 
 
 def test_compare_calls_equal_files_unchanged() -> None:
@@ -42,10 +42,10 @@ def test_compare_does_not_settle_by_code_what_it_cannot_see() -> None:
 
 
 def test_compare_never_calls_traces_without_code_equal() -> None:
-    assert isinstance(compare(Trace(), Trace()), Differs)
-    base, head = Trace({"a": "1"}), Trace({"a": "2"})
+    assert isinstance(compare(BenchmarkTrace(), BenchmarkTrace()), Differs)
+    base, head = BenchmarkTrace({"a": "1"}), BenchmarkTrace({"a": "2"})
     assert compare(base, head) == Differs(("no executed function is known",))
 
 
 def test_trace_can_be_stored_as_json() -> None:
-    assert from_json(Trace, json.loads(json.dumps(to_json(TRACE)))) == TRACE
+    assert from_json(BenchmarkTrace, json.loads(json.dumps(to_json(TRACE)))) == TRACE

@@ -13,7 +13,7 @@ import pytest
 
 from perfflow.execute.child import MARK, Spawner
 from perfflow.execute.invoke import Failure
-from perfflow.execute.prepare import Ready
+from perfflow.execute.prepare import ReadyProcess
 from perfflow.model.readings import Side
 from perfflow.tools.adapter import Call, CommandOptions
 from perfflow.unchanged import native
@@ -36,12 +36,12 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "cache"
 
 
-def prepared(tree: Path, folder: Path, text: str) -> Ready:
+def prepared(tree: Path, folder: Path, text: str) -> ReadyProcess:
     tree.mkdir(exist_ok=True)
     folder.mkdir(exist_ok=True)
     tool = bash_tool(text)
     call = Call(CommandOptions(), folder)
-    return Ready(
+    return ReadyProcess(
         replace(item("bench"), tool=tool), Side.BASELINE, (), {**os.environ, MARK: "x"}, tree, None, tool, call
     )
 

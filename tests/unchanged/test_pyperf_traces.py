@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from perfflow.unchanged.model import Differs, Trace, Unchanged, compare
+from perfflow.unchanged.model import BenchmarkTrace, Differs, Unchanged, compare
 from perfflow.unchanged.python_traces import read_traces, write_settings
 from tests.tools.harness import PYTHON, call_of, tool
 
@@ -66,7 +66,7 @@ NAMES = ("same", "changed", "fills a cache", "reads the cache", "text", "awaited
 
 
 @pytest.fixture(scope="module")
-def traces(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Trace]]:
+def traces(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, BenchmarkTrace]]:
     """Return the traces of both trees."""
     found = []
     for side, subject in (("a", SUBJECT), ("b", "# A remark.\n" + SUBJECT.replace("n + 1", "n + 2"))):
@@ -85,12 +85,14 @@ def traces(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Trace]]:
     return found
 
 
-def test_what_ran_has_a_trace(traces: list[dict[str, Trace]]) -> None:
+def test_what_ran_has_a_trace(traces: list[dict[str, BenchmarkTrace]]) -> None:
     assert [set(side) for side in traces] == [{*NAMES, "of a worker"}] * 2
 
 
 @pytest.mark.parametrize("name", ["same", "text", "awaited", "loops itself", "of a worker"])
-def test_a_benchmark_that_does_not_call_what_changed_is_settled(name: str, traces: list[dict[str, Trace]]) -> None:
+def test_a_benchmark_that_does_not_call_what_changed_is_settled(
+    name: str, traces: list[dict[str, BenchmarkTrace]]
+) -> None:
     found = compare(*(side[name] for side in traces))
     assert isinstance(found, Unchanged)
     assert found.by == "code"
@@ -106,7 +108,9 @@ def test_a_benchmark_that_does_not_call_what_changed_is_settled(name: str, trace
         ("program", "it starts programs: "),
     ],
 )
-def test_a_benchmark_that_may_have_changed_is_not(name: str, reason: str, traces: list[dict[str, Trace]]) -> None:
+def test_a_benchmark_that_may_have_changed_is_not(
+    name: str, reason: str, traces: list[dict[str, BenchmarkTrace]]
+) -> None:
     found = compare(*(side[name] for side in traces))
     assert isinstance(found, Differs)
     assert any(text.startswith(reason) for text in found.reasons), found.reasons

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from perfflow.unchanged.model import Differs, Trace, Unchanged, compare
+from perfflow.unchanged.model import BenchmarkTrace, Differs, Unchanged, compare
 from perfflow.unchanged.python_traces import read_traces, write_settings
 from tests.tools.harness import PYTHON, call_of, tool
 
@@ -138,7 +138,7 @@ def write(folder: Path, side: int) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def traces(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Trace]]:
+def traces(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, BenchmarkTrace]]:
     """The traces of both sides."""
     found = []
     for side in (0, 1):
@@ -162,7 +162,7 @@ def traces(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Trace]]:
 @pytest.mark.long
 @pytest.mark.parametrize("name", MODULES)
 def test_compare_settles_a_benchmark_only_if_nothing_that_it_executes_or_reads_changed(
-    traces: list[dict[str, Trace]], name: str
+    traces: list[dict[str, BenchmarkTrace]], name: str
 ) -> None:
     found = compare(*(side[f"test_{name}.py::test_{name}"] for side in traces))
     if MODULES[name][2] in ("files", "code"):
@@ -174,19 +174,19 @@ def test_compare_settles_a_benchmark_only_if_nothing_that_it_executes_or_reads_c
 
 
 @pytest.mark.long
-def test_a_benchmark_does_not_hide_what_it_shares_with_the_next(traces: list[dict[str, Trace]]) -> None:
+def test_a_benchmark_does_not_hide_what_it_shares_with_the_next(traces: list[dict[str, BenchmarkTrace]]) -> None:
     for name in ("first", "second"):
         found = compare(*(side[f"test_cached.py::test_{name}"] for side in traces))
         assert found == Differs(("cached.py:made",)), name
 
 
 @pytest.mark.long
-def test_a_benchmark_that_fails_has_no_trace(traces: list[dict[str, Trace]]) -> None:
+def test_a_benchmark_that_fails_has_no_trace(traces: list[dict[str, BenchmarkTrace]]) -> None:
     assert all("test_cached.py::test_fails" not in side for side in traces)
 
 
 @pytest.mark.long
-def test_code_of_libraries_is_not_part_of_a_trace(traces: list[dict[str, Trace]]) -> None:
+def test_code_of_libraries_is_not_part_of_a_trace(traces: list[dict[str, BenchmarkTrace]]) -> None:
     trace = traces[0]["test_equal.py::test_equal"]
     assert set(trace.loaded) == {"equal.py", "test_equal.py"}
     assert {name.partition(":")[0] for name in trace.functions} <= {"equal.py", "test_equal.py", "<generated>"}

@@ -5,8 +5,8 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
-from perfflow.unchanged.model import Trace
-from perfflow.unchanged.recorded import Recorded, trace_of
+from perfflow.unchanged.model import BenchmarkTrace
+from perfflow.unchanged.recorded import RecordedProgram, trace_of
 
 
 class Tree:
@@ -21,9 +21,9 @@ class Tree:
         argv = [compiler, "-O2", *flags, "-o", name, f"{name}{suffix}"]
         subprocess.run(argv, cwd=self.path, check=True)
 
-    def trace(self, *argv: str, status: int = 0) -> Trace:
+    def trace(self, *argv: str, status: int = 0) -> BenchmarkTrace:
         records = self.path.parent / f"{self.path.name}-records"
         words: list[str | Path] = [self.tracer, records, self.path, "--", *(argv or ("./bench",))]
         done = subprocess.run(words, cwd=self.path, capture_output=True, text=True, check=False, timeout=60)
         assert done.returncode == status, done.stderr
-        return trace_of(Recorded.read(records.read_bytes()), {self.path.resolve(): ""})
+        return trace_of(RecordedProgram.read(records.read_bytes()), {self.path.resolve(): ""})

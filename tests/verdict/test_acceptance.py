@@ -13,7 +13,7 @@ from perfflow.model.metrics import METRICS
 from perfflow.model.readings import Side
 from perfflow.stats.paired_test import Interval
 from perfflow.verdict.acceptance import Acceptance, Goal, accept, clear, deciding_rows, effect_of, goal_of, is_reached
-from perfflow.verdict.comparison import Comparison
+from perfflow.verdict.comparison import ComparedMetric
 from perfflow.verdict.gating import compared
 from tests.report import optimized
 from tests.verdict.records import criteria, ended, judged, pairs, planned, record
@@ -23,10 +23,10 @@ ALL = Goal((("**", ""),), ("**",), 0.1)
 NOTHING = Interval(math.nan, -math.inf, math.inf)
 
 
-def row(estimate: float, low: float, high: float, metric: str = "time", name: str = "b") -> Comparison:
+def row(estimate: float, low: float, high: float, metric: str = "time", name: str = "b") -> ComparedMetric:
     change = Interval(estimate, low, high)
     exact = METRICS[metric].exact
-    return Comparison(name, METRICS[metric], "p50", name, "t", None, None, change, 20, None if exact else 0.99)
+    return ComparedMetric(name, METRICS[metric], "p50", name, "t", None, None, change, 20, None if exact else 0.99)
 
 
 def candidate(

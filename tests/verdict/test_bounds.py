@@ -14,24 +14,24 @@ from perfflow.model.result import Benchmark, Bounds, Sample
 from perfflow.model.targets import parse_target
 from perfflow.stats.paired_test import Interval
 from perfflow.verdict import acceptance, gating, targets
-from perfflow.verdict.clocks import Clocks, contradiction, timing_metric, witnesses, worse_by
-from perfflow.verdict.comparison import Comparison, Summary, speedup, without_inverse_rates
+from perfflow.verdict.clocks import OtherClocks, contradiction, timing_metric, witnesses, worse_by
+from perfflow.verdict.comparison import ComparedMetric, SideSummary, speedup, without_inverse_rates
 from tests.verdict.records import record
 
 THRESHOLDS = Thresholds()
 
 
-def side(*samples: float) -> Summary:
-    return Summary(sorted(samples)[len(samples) // 2], None, None, len(samples), samples)
+def side(*samples: float) -> SideSummary:
+    return SideSummary(sorted(samples)[len(samples) // 2], None, None, len(samples), samples)
 
 
-def clock(metric: str, estimate: float, low: float, high: float, **keys: Any) -> Comparison:
+def clock(metric: str, estimate: float, low: float, high: float, **keys: Any) -> ComparedMetric:
     one = side(1.0)
     change = Interval(estimate, low, high)
-    return replace(Comparison("b", METRICS[metric], "p50", "s", "t", one, one, change, 20, 0.99), **keys)
+    return replace(ComparedMetric("b", METRICS[metric], "p50", "s", "t", one, one, change, 20, 0.99), **keys)
 
 
-def sides(metric: str, *samples: float, after: tuple[float, ...] | None = None) -> Comparison:
+def sides(metric: str, *samples: float, after: tuple[float, ...] | None = None) -> ComparedMetric:
     return clock(metric, 0.0, -0.1, 0.1, baseline=side(*samples), candidate=side(*(after or samples)))
 
 
@@ -193,17 +193,17 @@ def test_a_gain_that_another_clock_excludes(high: float, other: tuple[float, flo
 def test_a_clock_that_may_yet_prove_a_regression(
     chosen: tuple[float, float, float], other: tuple[float, float, float], *, undecided: bool
 ) -> None:
-    clocks = Clocks()
+    clocks = OtherClocks()
     clocks.check({"cpu": clock("cpu", *chosen), "time": clock("time", *other)}, "cpu", THRESHOLDS)
     assert clocks.gating == {}
     assert list(clocks.undecided) == ([("b", "cpu")] if undecided else [])
 
 
 def test_clocks_without_a_chosen_one_say_nothing() -> None:
-    clocks = Clocks()
+    clocks = OtherClocks()
     clocks.check({"time": clock("time", 0.2, 0.1, 0.3)}, "", THRESHOLDS)
     clocks.check({"time": clock("time", 0.2, 0.1, 0.3)}, "time", THRESHOLDS)
-    assert clocks == Clocks()
+    assert clocks == OtherClocks()
     clocks.check({"cpu": clock("cpu", 0, -0.01, 0.01), "time": clock("time", 0.2, 0.1, 0.3)}, "cpu", THRESHOLDS)
     assert clocks.gating == {("b", "time"): "it proves a regression that `cpu` does not show"}
     clocks.check({"cpu": clock("cpu", -0.08, -0.1, -0.06), "time": clock("time", 0, -0.01, 0.01)}, "cpu", THRESHOLDS)
@@ -257,7 +257,7 @@ def test_a_percentile_is_told_where_a_sample_lies_beyond_it() -> None:
 
 
 def test_samples_that_depend_on_those_before_them_are_named() -> None:
-    summary = Summary(1.0, 0.9, 1.1, 9, (1.0,), factor=1.52)
+    summary = SideSummary(1.0, 0.9, 1.1, 9, (1.0,), factor=1.52)
     assert targets._dependence(summary).endswith("so the interval is 1.5 times as wide")
     for silent in (replace(summary, factor=1.0), replace(summary, low=None), replace(summary, high=None)):
         assert targets._dependence(silent) == ""

@@ -11,7 +11,7 @@ import pytest
 from perfflow.model.criteria import Criteria
 from perfflow.model.plain_data import from_json
 from perfflow.store.record import Record
-from perfflow.store.result_file import Finding
+from perfflow.store.result_file import CalibrationFinding
 from perfflow.store.run_facts import PlannedStep
 from perfflow.verdict.calibration import Trial, findings
 from tests.verdict.records import planned, reading
@@ -40,7 +40,7 @@ def noisy(seed: int, count: int = 10, spread: float = 0.01, factor: float = 1.0)
     ]
 
 
-def found(trials: Sequence[Trial], budget: float = 20.0) -> dict[str, Finding]:
+def found(trials: Sequence[Trial], budget: float = 20.0) -> dict[str, CalibrationFinding]:
     return {item.metric: item for item in findings("b", trials, Criteria(), budget, 1)}
 
 

@@ -13,9 +13,9 @@ from perfflow.model.metrics import METRICS, Better, Metric
 from perfflow.model.readings import CAPPED, MEAN, SCHEDULES, Design, Reading, Side, reading_of_many, reading_of_process
 from perfflow.model.units import Dimension
 from perfflow.stats.paired_test import Interval, paired_interval
-from perfflow.store.record import Series
+from perfflow.store.record import MetricSeries
 from perfflow.verdict.clocks import timing_metric
-from perfflow.verdict.comparison import CHANGE_CONFIDENCE, MEAN_SHARE, Comparison, compare, speedup, summarise
+from perfflow.verdict.comparison import CHANGE_CONFIDENCE, MEAN_SHARE, ComparedMetric, compare, speedup, summarise
 
 BASELINE, CANDIDATE = Side.BASELINE, Side.CANDIDATE
 TIME, RSS, HEAP, RATE = METRICS["time"], METRICS["rss"], METRICS["heap_peak"], METRICS["rate"]
@@ -24,14 +24,14 @@ NOISY = [1.0003, 1.0211, 0.9924, 1.0108, 1.0, 1.0313, 0.9807, 1.0001, 1.0102, 0.
 
 def series(
     baseline: list[float], candidate: list[float], metric: Metric = TIME, *, paired: bool = True, two_sided: bool = True
-) -> Series:
-    made = Series("b", metric.name, "step", "tool", paired, two_sided)
+) -> MetricSeries:
+    made = MetricSeries("b", metric.name, "step", "tool", paired, two_sided)
     made.sides[BASELINE] = [Reading(metric.name, value) for value in baseline]
     made.sides[CANDIDATE] = [Reading(metric.name, value) for value in candidate]
     return made
 
 
-def bounded(made: Series, *sides: Side) -> Series:
+def bounded(made: MetricSeries, *sides: Side) -> MetricSeries:
     for side in sides:
         made.sides[side] = [Reading(item.metric, item.value, at_most=True) for item in made.sides[side]]
     return made
@@ -198,7 +198,7 @@ def test_swapping_the_sides_turns_the_change_around(values: list[tuple[float, fl
         assert 1 + there.low == pytest.approx(1 / (1 + back.high), rel=1e-3)
 
 
-def timed(**figures: tuple[list[float], list[float]]) -> dict[str, Comparison]:
+def timed(**figures: tuple[list[float], list[float]]) -> dict[str, ComparedMetric]:
     return {name: compare(series(*sides, METRICS[name]), Criteria()) for name, sides in figures.items()}
 
 
@@ -265,8 +265,8 @@ def test_a_metric_of_the_workflow_in_which_more_is_better() -> None:
     assert RATE.better is Better.HIGHER
 
 
-def processes(*sides: list[list[float]]) -> Series:
-    made = Series("b", "time", "step", "tool", paired=True, two_sided=True, design="looks")
+def processes(*sides: list[list[float]]) -> MetricSeries:
+    made = MetricSeries("b", "time", "step", "tool", paired=True, two_sided=True, design="looks")
     for side, found in zip(Side, sides, strict=True):
         made.sides[side] = [reading_of_process("time", values) for values in found]
     return made

@@ -13,10 +13,10 @@ from perfflow.model.metrics import METRICS, Better, Metric
 from perfflow.model.readings import SCHEDULES, Reading, Side
 from perfflow.model.units import Dimension
 from perfflow.stats.paired_test import Interval, blocks_of, paired_interval, paired_p, permutation_interval
-from perfflow.store.record import Series
+from perfflow.store.record import MetricSeries
 from perfflow.store.run_facts import PlannedStep
 from perfflow.verdict import comparison, judge
-from perfflow.verdict.comparison import Comparison, compare, p_of_no_change, sure_change
+from perfflow.verdict.comparison import ComparedMetric, compare, p_of_no_change, sure_change
 from perfflow.verdict.judge import NOTHING
 from tests.verdict.records import ended, judged, pairs, planned
 
@@ -24,9 +24,9 @@ OLD, NEW = Side
 TIME, RATE, COUNT = METRICS["time"], METRICS["rate"], METRICS["instructions"]
 
 
-def series(old: list[float], new: list[float], metric: str = "time", **keys: bool | str) -> Series:
+def series(old: list[float], new: list[float], metric: str = "time", **keys: bool | str) -> MetricSeries:
     known: dict[str, bool | str] = {"paired": True, "two_sided": True, "design": "looks"}
-    made = Series("b", metric, "s", "t", **(known | keys))  # type: ignore[arg-type]
+    made = MetricSeries("b", metric, "s", "t", **(known | keys))  # type: ignore[arg-type]
     made.sides = {OLD: [Reading(metric, value) for value in old], NEW: [Reading(metric, value) for value in new]}
     return made
 
@@ -224,7 +224,7 @@ def test_steps_as_large_as_the_values_leave_nothing_known() -> None:
     assert (found.change.low, found.change.high) == (-math.inf, math.inf)
 
 
-def layouts(per_side: int, runs: int, spread: float) -> Series:
+def layouts(per_side: int, runs: int, spread: float) -> MetricSeries:
     """Return ``per_side`` code layouts of each side, each run several times, and the programs as built."""
     built = series([1.0, 1.01, 0.99, 1.02, 0.98] * 4, [1.3, 1.31, 1.29, 1.32, 1.28] * 4)
     values = [1 + spread * (number % 5 - 2) for number in range(per_side) for _ in range(runs)]
@@ -341,6 +341,6 @@ def test_what_is_measured_twice_is_an_error() -> None:
 
 
 def test_a_comparison_made_of_nothing_is_nothing() -> None:
-    empty = Comparison("b", COUNT, "p50", "s", "t", None, None)
+    empty = ComparedMetric("b", COUNT, "p50", "s", "t", None, None)
     assert (empty.pairs, empty.blur, empty.change, empty.warnings) == (0, 0.0, None, ())
-    assert comparison.Summary(1.0, None, None, 1, (1.0,)).factor == 1.0
+    assert comparison.SideSummary(1.0, None, None, 1, (1.0,)).factor == 1.0

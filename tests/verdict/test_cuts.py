@@ -14,7 +14,7 @@ from perfflow.stats.paired_test import Interval
 from perfflow.store.record import Record
 from perfflow.verdict import acceptance, comparison, decide, gating
 from perfflow.verdict.acceptance import Acceptance, Goal, accept, clear, deciding_rows, is_reached
-from perfflow.verdict.clocks import Clocks, contradiction, timing_metric, witnesses, worse_by
+from perfflow.verdict.clocks import OtherClocks, contradiction, timing_metric, witnesses, worse_by
 from perfflow.verdict.decide import Ruling, over_layouts, rule, settled
 from perfflow.verdict.gating import compared
 from tests.verdict.records import criteria, ended, pairs, planned, reading, record
@@ -178,7 +178,7 @@ def test_clocks_are_judged_by_the_floor_of_two_builds() -> None:
     unproven = clock("cpu", 0.06, 0.006, 0.2)
     witness = clock("time", 0.07, 0.051, 0.09)
     assert worse_by(unproven, [witness], THRESHOLDS) == witness
-    clocks = Clocks()
+    clocks = OtherClocks()
     clocks.check({"cpu": unproven, "time": clock("time", 0.06, 0.01, 0.2)}, "cpu", THRESHOLDS)
     assert list(clocks.undecided) == [("b", "cpu")]
     before, after = side(1e9), side(1.5e9)
@@ -200,7 +200,7 @@ def test_a_contradiction_is_told_with_the_interval_of_the_clock(high: float, tex
 
 
 def test_a_clock_that_bounds_nothing_has_no_interval() -> None:
-    clocks = Clocks()
+    clocks = OtherClocks()
     open_ended = clock("time", 0.07, -math.inf, math.inf)
     clocks.check({"cpu": clock("cpu", 0.0, -0.01, 0.01), "time": open_ended}, "cpu", THRESHOLDS)
     assert clocks.undecided == {
@@ -222,14 +222,14 @@ def test_a_clock_that_bounds_nothing_has_no_interval() -> None:
 def test_the_finest_other_clock_is_the_one_that_is_heard(
     chosen: tuple[float, float, float], finest: tuple[float, float, float], *, undecided: bool
 ) -> None:
-    clocks = Clocks()
+    clocks = OtherClocks()
     every = {"cpu": clock("cpu", *chosen), "uncontended": clock("uncontended", *finest)}
     clocks.check(every | {"time": clock("time", 0.0, -0.1, 0.05)}, "cpu", THRESHOLDS)
     assert list(clocks.undecided) == ([("b", "cpu")] if undecided else [])
 
 
 def test_the_less_fine_clock_is_not_asked_whether_it_seems_worse() -> None:
-    clocks = Clocks()
+    clocks = OtherClocks()
     calm, wild = clock("uncontended", 0.0, -0.1, 0.05), clock("time", 0.06, -0.1, 0.2)
     clocks.check({"cpu": clock("cpu", 0.0, -0.01, 0.01), "uncontended": calm, "time": wild}, "cpu", THRESHOLDS)
     assert clocks.undecided == {}

@@ -13,17 +13,17 @@ from perfflow.model.criteria import Thresholds
 from perfflow.model.metrics import METRICS, Better, Metric
 from perfflow.model.readings import Side
 from perfflow.stats.paired_test import Interval
-from perfflow.verdict.comparison import Comparison, Summary
+from perfflow.verdict.comparison import ComparedMetric, SideSummary
 from perfflow.verdict.decide import MAX_MORE, Ruling, excludes_zero, rule, settled, worse_of
 
 TIME, RATE, HEAP = METRICS["time"], METRICS["rate"], METRICS["heap_peak"]
-ONE = Summary(1.0, 0.9, 1.1, 10, (1.0,) * 10)
+ONE = SideSummary(1.0, 0.9, 1.1, 10, (1.0,) * 10)
 
 
-def comparison(estimate: float, low: float, high: float, metric: Metric = TIME, pairs: int = 20) -> Comparison:
+def comparison(estimate: float, low: float, high: float, metric: Metric = TIME, pairs: int = 20) -> ComparedMetric:
     change = Interval(estimate, low, high)
     confidence = None if metric.exact else 0.99
-    return Comparison("b", metric, "p50", "s", "t", ONE, ONE, change, pairs, confidence)
+    return ComparedMetric("b", metric, "p50", "s", "t", ONE, ONE, change, pairs, confidence)
 
 
 def ruling(

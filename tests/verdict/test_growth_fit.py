@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 
 from perfflow.model.units import GROWTH_CLASSES
-from perfflow.verdict.growth import BEND, EXACT_BEND, FittedGrowth, Point, class_of, deciding_size, fitted_growth
+from perfflow.verdict.growth import BEND, EXACT_BEND, FittedGrowth, GrowthPoint, class_of, deciding_size, fitted_growth
 
 HOW = {"floor": 0.02, "flat": 0.05, "bend": BEND}
 CURVES: dict[str, Callable[[float], float]] = {
@@ -29,12 +29,12 @@ DECADES = (10.0, 100.0, 1000.0, 10_000.0)
 
 def points(
     curve: Callable[[float], float], sizes: Sequence[float] = DECADES, noise: float = 0.0, seed: int = 0
-) -> list[Point]:
+) -> list[GrowthPoint]:
     coin = random.Random(seed)
-    return [Point(n, curve(n) * (1 + coin.gauss(0, noise)), noise * curve(n)) for n in sizes]
+    return [GrowthPoint(n, curve(n) * (1 + coin.gauss(0, noise)), noise * curve(n)) for n in sizes]
 
 
-def growth(found: Sequence[Point]) -> FittedGrowth:
+def growth(found: Sequence[GrowthPoint]) -> FittedGrowth:
     return fitted_growth(found, 0.95, **HOW)
 
 
@@ -98,7 +98,7 @@ def test_a_size_is_named_that_would_tell_and_does() -> None:
 
     size = deciding_size(known, seen, decided, confidence=0.95, **HOW)
     assert size > 10_000
-    assert decided(growth([*known, Point(size, size, 0.005 * size)]))
+    assert decided(growth([*known, GrowthPoint(size, size, 0.005 * size)]))
 
 
 def test_no_size_is_named_where_none_would_tell() -> None:
@@ -108,7 +108,7 @@ def test_no_size_is_named_where_none_would_tell() -> None:
 
 @pytest.mark.parametrize("values", [[0.0] * 4, [0.0, 1.0, 2.0, 3.0], [5.0, 0.0, 0.0, 0.0], [4.0, 3.0, 2.0, 1.0]])
 def test_zeros_and_falling_values_are_no_accident(values: list[float]) -> None:
-    found = growth([Point(size, value, 0.0) for size, value in zip(DECADES, values, strict=True)])
+    found = growth([GrowthPoint(size, value, 0.0) for size, value in zip(DECADES, values, strict=True)])
     falls = values[0] >= values[-1]
     assert (found.high == 0) == falls
 
@@ -123,7 +123,7 @@ def test_the_interval_holds_the_exponent_of_a_clean_power(
     power: float, start: float, sizes: list[float], unit: float
 ) -> None:
     top = max(sizes) ** power
-    found = growth([Point(n, unit * (start + n**power / top), 0.0) for n in sizes])
+    found = growth([GrowthPoint(n, unit * (start + n**power / top), 0.0) for n in sizes])
     # A flat curve has the plain slope, including the start-up cost.
     assert found.high == 0 or found.exponent.low - 1e-6 <= power <= found.exponent.high + 1e-6
     assert (found.high == 0) == (found.rise.high <= 0.05 and max(sizes) >= 10 * min(sizes))
@@ -134,7 +134,7 @@ def test_the_interval_holds_the_exponent_of_a_clean_power(
 @given(st.floats(0.3, 3.0), st.integers(0, 10_000), st.floats(1e-6, 1e6))
 def test_the_unit_of_sizes_and_values_makes_no_difference_to_the_exponent(power: float, seed: int, unit: float) -> None:
     known = points(lambda n: n**power, noise=0.01, seed=seed)
-    scaled = [Point(point.size, unit * point.value, unit * point.error) for point in known]
+    scaled = [GrowthPoint(point.size, unit * point.value, unit * point.error) for point in known]
     one, other = growth(known), growth(scaled)
     assert one.exponent.estimate == pytest.approx(other.exponent.estimate, abs=1e-4)
     assert (one.low, one.high) == (other.low, other.high)
@@ -173,7 +173,7 @@ def test_intervals_hold_the_truth_about_as_often_as_they_say() -> None:
     for seed in range(200):
         coin = random.Random(seed)
         # Errors of the claimed size: that of the sample and the floor combined.
-        known = [Point(n, n * (1 + coin.gauss(0, math.hypot(0.02, 0.02))), 0.02 * n) for n in DECADES]
+        known = [GrowthPoint(n, n * (1 + coin.gauss(0, math.hypot(0.02, 0.02))), 0.02 * n) for n in DECADES]
         found = growth(known).exponent
         held += found.low <= 1 <= found.high
     assert held >= 180

@@ -12,16 +12,16 @@ from perfflow.model.criteria import Criteria, Thresholds
 from perfflow.model.metrics import METRICS
 from perfflow.model.readings import SCHEDULES, Design, Side
 from perfflow.stats.paired_test import Interval
-from perfflow.store.record import Record, Series
-from perfflow.verdict.comparison import Comparison, Layouts, Summary, compare
+from perfflow.store.record import MetricSeries, Record
+from perfflow.verdict.comparison import ComparedMetric, Layouts, SideSummary, compare
 from perfflow.verdict.decide import after_rebuild, rule
 
-ONE = Summary(1.0, 0.9, 1.1, 10, (1.0,) * 10)
+ONE = SideSummary(1.0, 0.9, 1.1, 10, (1.0,) * 10)
 
 
-def comparison(*change: float, layouts: Layouts | None = None) -> Comparison:
+def comparison(*change: float, layouts: Layouts | None = None) -> ComparedMetric:
     found = Interval(*change)
-    return Comparison("b", METRICS["cpu"], "p50", "s", "t", ONE, ONE, found, 20, 0.99, layouts=layouts)
+    return ComparedMetric("b", METRICS["cpu"], "p50", "s", "t", ONE, ONE, found, 20, 0.99, layouts=layouts)
 
 
 @pytest.mark.parametrize(
@@ -84,7 +84,7 @@ def event(design: str, number: int, layout: int, **sides: float) -> dict[str, An
     return found | ({"layout": layout} if layout else {})
 
 
-def series_of(events: Iterator[dict[str, Any]]) -> Series:
+def series_of(events: Iterator[dict[str, Any]]) -> MetricSeries:
     record = Record()
     for item in events:
         record.fold(item)

@@ -10,7 +10,7 @@ import pytest
 from perfflow.model.criteria import Thresholds
 from perfflow.model.metrics import METRICS, Metric
 from perfflow.model.readings import Design
-from perfflow.verdict.calibration import CHANGES, Recorded, Window, pairs_needed, smallest_change
+from perfflow.verdict.calibration import CHANGES, RecordedValues, Window, pairs_needed, smallest_change
 
 TIME, RATE = METRICS["time"], METRICS["rate"]
 
@@ -20,8 +20,8 @@ def noise(spread: float, count: int, seed: int) -> list[float]:
     return [0.02 * chance.lognormvariate(0, spread) for _ in range(count)]
 
 
-def recorded(spread: float, count: int = 300, design: str = "looks", first: int = 1) -> Recorded:
-    return Recorded(TIME, design, noise(spread, count, first), noise(spread, count, first + 1))
+def recorded(spread: float, count: int = 300, design: str = "looks", first: int = 1) -> RecordedValues:
+    return RecordedValues(TIME, design, noise(spread, count, first), noise(spread, count, first + 1))
 
 
 def found_in_fresh_draws(spread: float, change: float, pairs: int, design: str = "looks", draws: int = 60) -> float:
@@ -58,14 +58,16 @@ def test_less_noise_and_more_pairs_tell_smaller_changes() -> None:
 
 
 def test_without_noise_the_first_change_above_the_floor_is_told() -> None:
-    still = Recorded(TIME, "looks", [0.0213572] * 64, [0.0213572] * 64)
+    still = RecordedValues(TIME, "looks", [0.0213572] * 64, [0.0213572] * 64)
     assert smallest_change(still, Thresholds(), 64, "seed") == 0.025
     assert smallest_change(still, Thresholds(floor=0.005), 64, "seed") == 0.0075
 
 
 def test_rates_are_told_as_times_are() -> None:
     times = recorded(0.02)
-    turned = Recorded(RATE, "looks", [1 / value for value in times.baseline], [1 / value for value in times.candidate])
+    turned = RecordedValues(
+        RATE, "looks", [1 / value for value in times.baseline], [1 / value for value in times.candidate]
+    )
     as_time, as_rate = (smallest_change(item, Thresholds(), 64, "seed") for item in (times, turned))
     assert as_time is not None
     assert as_rate is not None

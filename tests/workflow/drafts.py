@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from perfflow.model.errors import Place
+from perfflow.model.errors import SourcePosition
 from perfflow.session.open_workflow import Opened, open_workflow
 from perfflow.workflow.document import Document
 from perfflow.workflow.yaml_text import read_text
@@ -24,7 +24,7 @@ def said(found: Opened) -> list[str]:
     return [f"{where(problem.place)}{problem.message}" for problem in found.problems]
 
 
-def where(place: Place | None) -> str:
+def where(place: SourcePosition | None) -> str:
     """Return LINE:COLUMN and a space, or '' without a place."""
     return f"{place.line}:{place.column} " if place else ""
 

@@ -21,7 +21,7 @@ from typing import Any, Literal
 from platformdirs import user_cache_path
 from pydantic import BaseModel, ConfigDict
 
-from perfflow.cli.mcp_server.limits import MOST_PATCH, Limits
+from perfflow.cli.mcp_server.limits import MOST_PATCH, SessionLimits
 from perfflow.jobs.export.export import read_result
 from perfflow.library import search_path
 from perfflow.model.errors import UserError
@@ -324,7 +324,7 @@ _COMPARISONS = "compare"
 """Folder with the runs of compared commands, in the user's cache."""
 
 
-def folder_named(limits: Limits, name: str) -> Path:
+def folder_named(limits: SessionLimits, name: str) -> Path:
     """Return the folder of a run of the project, or of a comparison of two commands, by its id.
 
     Raises UserError if there is no such run, or if it is still running.
@@ -342,7 +342,7 @@ def folder_named(limits: Limits, name: str) -> Path:
     raise UserError.of(f"{found}: no run there")
 
 
-def folder_of(limits: Limits, result: Result) -> Path:
+def folder_of(limits: SessionLimits, result: Result) -> Path:
     """Return the folder of a run that has just ended."""
     return Path(result.run.out) if result.run.out else limits.root / run_folder.HOME / "runs" / result.run.id
 
@@ -385,7 +385,7 @@ def run_answer(result: Result, folder: Path, notes: Sequence[str] = ()) -> RunAn
     )
 
 
-def hotspots(limits: Limits, folder: Path, benchmark: str, most: int, context: int) -> Hotspots:
+def hotspots(limits: SessionLimits, folder: Path, benchmark: str, most: int, context: int) -> Hotspots:
     """Return the hotspots of a run with the current source lines of the project.
 
     ``benchmark``: only of this one, '' for all. ``context``: lines before and after. Raises UserError.
@@ -406,7 +406,7 @@ def _failed(step: StepResult) -> bool:
     return step.status in ("failed", "timeout") or (step.status == "skipped" and step.selected and bool(step.reason))
 
 
-def _with_lines(limits: Limits, item: HotspotResult, context: int) -> Hotspot:
+def _with_lines(limits: SessionLimits, item: HotspotResult, context: int) -> Hotspot:
     first, lines, note = 0, list[str](), ""
     if not item.file or item.line < 1:
         note = "the profile does not name a line"
@@ -458,7 +458,7 @@ class Submitted:
 
 
 def submit(
-    limits: Limits, workflow: str, steps: Sequence[Mapping[str, Any]], patch: str, why: str, technique: Technique
+    limits: SessionLimits, workflow: str, steps: Sequence[Mapping[str, Any]], patch: str, why: str, technique: Technique
 ) -> Submitted:
     """Write the patch, and a workflow that extends ``workflow`` with it as the only candidate.
 

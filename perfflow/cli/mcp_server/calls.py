@@ -21,7 +21,7 @@ import anyio
 from anyio.abc import Process
 from anyio.streams.text import TextReceiveStream
 
-from perfflow.cli.mcp_server.limits import Limits
+from perfflow.cli.mcp_server.limits import SessionLimits
 from perfflow.model.errors import UserError
 
 Say = Callable[[str], Awaitable[None]]
@@ -37,7 +37,7 @@ _MOST_LINES = 200
 class Calls:
     """Starts commands, and ends commands whose caller was cancelled. Only one command measures at a time."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: SessionLimits) -> None:
         self._limits = limits
         self._measuring = anyio.Lock()
         self._running: set[Process] = set()

@@ -24,7 +24,7 @@ Scalar = str | bool | int | float
 
 
 @dataclass(frozen=True)
-class Limits:
+class SessionLimits:
     """The limits of a session.
 
     ``root``: top folder of the project, with links resolved. ``budget``: longest time that one call may measure, in

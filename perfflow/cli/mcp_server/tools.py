@@ -23,7 +23,7 @@ from perfflow.cli.mcp_server.answers import (
     Validation,
 )
 from perfflow.cli.mcp_server.calls import Calls, Say
-from perfflow.cli.mcp_server.limits import Limits, Scalar, require_text, settings
+from perfflow.cli.mcp_server.limits import Scalar, SessionLimits, require_text, settings
 from perfflow.model.result import Result
 
 Workflow = Annotated[
@@ -45,7 +45,7 @@ _COMPARED = 20.0
 class Tools:
     """The tools of one session."""
 
-    def __init__(self, limits: Limits, calls: Calls) -> None:
+    def __init__(self, limits: SessionLimits, calls: Calls) -> None:
         self._limits, self._calls = limits, calls
 
     async def list_workflows(self) -> Listing:

@@ -15,7 +15,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from perfflow.jobs.history.collect import opened as opened_history
-from perfflow.jobs.history.trends import Trend, moment
+from perfflow.jobs.history.trends import SeriesTrend, moment
 from perfflow.machine.facts import facts
 from perfflow.model.errors import UserError
 from perfflow.model.metrics import is_exact
@@ -24,12 +24,12 @@ from perfflow.plan.plan import Planned
 from perfflow.report.history_tables import quantity
 from perfflow.session.open_workflow import Opened
 from perfflow.stats.paired_test import levels, quantile
-from perfflow.store.history.database import Measured, Series
+from perfflow.store.history.database import StoredSeries, StoredValue
 from perfflow.store.history.summary import params_text
 from perfflow.tools.adapter import Role
 from perfflow.trees import repository as repositories
 from perfflow.trees.repository import Repository, describe_project
-from perfflow.verdict.comparison import Comparison, Summary
+from perfflow.verdict.comparison import ComparedMetric, SideSummary
 from perfflow.verdict.gating import deciding_metrics
 
 Tell = Callable[[str], None]
@@ -64,7 +64,7 @@ class Best:
 
     spec: str
     revision: str
-    series: Series
+    series: StoredSeries
     value: float
     measured: str
     days: int
@@ -114,7 +114,7 @@ class _Line:
 class _Followed:
     """One deciding metric of one benchmark: a value for each revision, in the order of the commits."""
 
-    trend: Trend
+    trend: SeriesTrend
     revisions: tuple[str, ...]
     values: tuple[float, ...]
     levels: tuple[float, ...]
@@ -198,7 +198,7 @@ def _line(opened: Opened, repository: Repository, head: str | None) -> _Line:
     return _Line({name: place for place, name in enumerate(trees)}, same, repository.shallow)
 
 
-def _series(opened: Opened, since: datetime, line: _Line, tell: Tell) -> tuple[list[Trend], int]:
+def _series(opened: Opened, since: datetime, line: _Line, tell: Tell) -> tuple[list[SeriesTrend], int]:
     """Return the eligible values of this machine, and the number of series of other machines."""
     identity, params = facts()["identity"], params_text(opened.plan.params)
     found, elsewhere = [], 0
@@ -212,22 +212,22 @@ def _series(opened: Opened, since: datetime, line: _Line, tell: Tell) -> tuple[l
             points = [point for point in history.points(series.id) if _counts(point, since, line)]
             points.sort(key=lambda point: (line.places.get(point.revision, -1), point.started))
             if points:
-                found.append(Trend(series, tuple(points)))
+                found.append(SeriesTrend(series, tuple(points)))
     return found, elsewhere
 
 
-def _counts(point: Measured, since: datetime, line: _Line) -> bool:
+def _counts(point: StoredValue, since: datetime, line: _Line) -> bool:
     # In a shallow clone, an unknown commit may be an ancestor of head.
     known = point.revision in line.places or (line.shallow and bool(point.revision))
     return known and not point.dirty and moment(point.started) >= since
 
 
-def _deciding(opened: Opened, selected: Collection[str], found: Sequence[Trend]) -> Iterator[Trend]:
+def _deciding(opened: Opened, selected: Collection[str], found: Sequence[SeriesTrend]) -> Iterator[SeriesTrend]:
     """Yield, for each benchmark to be measured, the metrics that decide a gate and the metrics with a target."""
     steps = [item for item in opened.plan.steps if item.id in selected and item.role is Role.MEASURE]
     # Steps that compare two commands or variants do not compare base with head.
     steps = [item for item in steps if not (item.step.candidate or item.step.variants)]
-    by_name: dict[str, dict[str, Trend]] = defaultdict(dict)
+    by_name: dict[str, dict[str, SeriesTrend]] = defaultdict(dict)
     for trend in sorted(found, key=lambda trend: trend.points[-1].started):
         by_name[trend.series.benchmark][trend.series.metric] = trend
     for name, by_metric in by_name.items():
@@ -248,15 +248,15 @@ def may_measure(item: Planned, name: str) -> bool:
     return not item.pattern or matches(item.pattern, name)
 
 
-def _as_comparison(opened: Opened, trend: Trend) -> Comparison:
+def _as_comparison(opened: Opened, trend: SeriesTrend) -> ComparedMetric:
     """Return the newest value in the form that ``deciding_metrics`` takes."""
     series, point = trend.series, trend.points[-1]
-    summary = Summary(point.value, point.low, point.high, point.n, (point.value,))
+    summary = SideSummary(point.value, point.low, point.high, point.n, (point.value,))
     metric = opened.plan.criteria.metric(series.metric)
-    return Comparison(series.benchmark, metric, series.statistic, "", "", None, summary)
+    return ComparedMetric(series.benchmark, metric, series.statistic, "", "", None, summary)
 
 
-def _followed(trend: Trend, line: _Line) -> _Followed | None:
+def _followed(trend: SeriesTrend, line: _Line) -> _Followed | None:
     by_revision: dict[str, list[float]] = defaultdict(list)
     for point in trend.points:
         by_revision[point.revision].append(point.value)
@@ -272,7 +272,7 @@ def _followed(trend: Trend, line: _Line) -> _Followed | None:
     return _Followed(trend, revisions, values, smooth, best)
 
 
-def _noise(trend: Trend, values: Sequence[float]) -> float:
+def _noise(trend: SeriesTrend, values: Sequence[float]) -> float:
     """Return the relative standard deviation of a value, estimated from its neighbours and from its own interval.
 
     The median distance from the middle of the two neighbours is not affected by steps and drifts.

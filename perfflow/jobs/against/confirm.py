@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from perfflow.jobs.against.best_revision import may_measure
-from perfflow.jobs.history.suspicion_report import Suspicion
+from perfflow.jobs.history.suspicion_report import TrendSuspicion
 from perfflow.jobs.run.run import FinishedRun, RunRequest
 from perfflow.machine.facts import facts
 from perfflow.model.result import Result
@@ -20,7 +20,7 @@ Measure = Callable[[RunRequest], FinishedRun]
 
 
 @dataclass(frozen=True)
-class Pairs:
+class PairSettings:
     """How the revisions are measured: the workflow's name as typed, the parameters that were set, and times in s.
 
     ``budget``: for all measurements of one run; None for no limit.
@@ -41,13 +41,13 @@ class Confirmed:
     ``interrupted``: the last run was interrupted, and its suspicions stay open.
     """
 
-    suspicions: tuple[Suspicion, ...]
+    suspicions: tuple[TrendSuspicion, ...]
     measured: int
     failed: tuple[str, ...]
     interrupted: bool
 
 
-def confirm(opened: Opened, found: Sequence[Suspicion], pairs: Pairs, measure: Measure) -> Confirmed:
+def confirm(opened: Opened, found: Sequence[TrendSuspicion], pairs: PairSettings, measure: Measure) -> Confirmed:
     """Measure the revisions of each open suspicion in pairs, with one run for suspicions of the same two revisions.
 
     Only suspicions of this machine, workflow and parameters are settled.
@@ -69,13 +69,13 @@ def confirm(opened: Opened, found: Sequence[Suspicion], pairs: Pairs, measure: M
     return Confirmed(tuple(after), sum(map(len, by_ends.values())), tuple(failed), interrupted)
 
 
-def _is_of(opened: Opened, item: Suspicion) -> bool:
+def _is_of(opened: Opened, item: TrendSuspicion) -> bool:
     series = item.trend.series
     own = (opened.plan.workflow.name, params_text(opened.plan.params), str(facts()["identity"]))
     return item.kept.state == OPEN and bool(item.base) and (series.workflow, series.params, series.machine) == own
 
 
-def _request(opened: Opened, pairs: Pairs, ends: tuple[str, str], names: set[str]) -> RunRequest:
+def _request(opened: Opened, pairs: PairSettings, ends: tuple[str, str], names: set[str]) -> RunRequest:
     steps, (base, head) = list(_steps(opened, names)), ends
     words = ["perfflow", "gate", pairs.workflow, *(f"--set={setting}" for setting in pairs.settings)]
     words += [f"--budget={pairs.budget_text}"] if pairs.budget_text else []
@@ -91,7 +91,7 @@ def _steps(opened: Opened, names: set[str]) -> Iterator[str]:
             yield item.id
 
 
-def _judged(item: Suspicion, result: Result) -> Suspicion:
+def _judged(item: TrendSuspicion, result: Result) -> TrendSuspicion:
     series = item.trend.series
     row = next((row for row in result.benchmarks if (row.name, row.metric) == (series.benchmark, series.metric)), None)
     if row is None or row.change is None or row.change.value is None or not row.decision:
@@ -104,5 +104,5 @@ def _judged(item: Suspicion, result: Result) -> Suspicion:
     return _with(item, CONFIRMED if moved else WITHDRAWN, said, result)
 
 
-def _with(item: Suspicion, state: str, why: str, result: Result) -> Suspicion:
+def _with(item: TrendSuspicion, state: str, why: str, result: Result) -> TrendSuspicion:
     return replace(item, kept=replace(item.kept, state=state, why=why, run=result.run.id), is_news=True)

@@ -22,7 +22,7 @@ from typing import Any
 
 from perfflow.execute.context import TreeContext
 from perfflow.execute.deadline import Deadline
-from perfflow.jobs.bisect.build_and_measure import Limits, NotMeasuredError, SlotsInTurn
+from perfflow.jobs.bisect.build_and_measure import NotMeasuredError, SamplingLimits, SlotsInTurn
 from perfflow.machine.facts import IDENTITY, facts
 from perfflow.model.criteria import Criteria
 from perfflow.model.errors import Exit, UserError
@@ -58,16 +58,16 @@ from perfflow.store.run_facts import BisectQuestion
 from perfflow.store.run_folder import RunFolder, Subrun, json_lines
 from perfflow.tools import regular_files
 from perfflow.tools.adapter import Role
-from perfflow.trees.line_history import Candidate, Described, candidates, described, touched
+from perfflow.trees.line_history import BisectionCandidate, Described, candidates, described, touched
 from perfflow.trees.repository import Repository, open_repository
 from perfflow.trees.slots import open_slots
 from perfflow.verdict import bisection
 from perfflow.verdict.bisection import (
     Bisected,
+    BisectionOutcome,
     Holds,
-    Outcome,
+    JudgedRevision,
     Regression,
-    Tried,
     about_size,
     holds,
     judged_rows,
@@ -77,10 +77,10 @@ from perfflow.verdict.bisection import (
     undecided,
     what_to_raise,
 )
-from perfflow.verdict.comparison import Comparison
+from perfflow.verdict.comparison import ComparedMetric
 from perfflow.workflow.roles import CANDIDATES_STAGE
 
-Order = Callable[[str, Sequence[str]], list[Candidate]]
+Order = Callable[[str, Sequence[str]], list[BisectionCandidate]]
 """(bad, good ones) → the commits that may be the first bad one. The best commit to try is first."""
 
 
@@ -128,7 +128,7 @@ class Search:
             self.passed_over.add(commit)
 
 
-def _tries(count: int, item: Candidate) -> int:
+def _tries(count: int, item: BisectionCandidate) -> int:
     """Return the number of tries that the larger part needs after this one."""
     return (count - item.distance - 1).bit_length()
 
@@ -146,13 +146,13 @@ class Trials:
     folder: RunFolder
     repository: Repository
     criteria: Criteria
-    tell: Callable[[Tried], None]
+    tell: Callable[[JudgedRevision], None]
     secrets: Secrets = field(default_factory=Secrets)
     """Texts that must not be stored."""
-    done: list[Tried] = field(default_factory=list)
-    _by_tree: dict[str, Tried] = field(default_factory=dict)
+    done: list[JudgedRevision] = field(default_factory=list)
+    _by_tree: dict[str, JudgedRevision] = field(default_factory=dict)
 
-    def note(self, item: Tried) -> Tried:
+    def note(self, item: JudgedRevision) -> JudgedRevision:
         """Store the result of a revision, and pass it to ``tell``."""
         # Rounded here, so that a page of the stored result has the same figures.
         item = replace(item, reason=masked(item.reason, self.secrets), seconds=round(item.seconds, 3))
@@ -167,15 +167,17 @@ class Trials:
             if event.get("event") == TRIED:
                 self._take(_from_json(self.repository, event))
 
-    def of(self, revision: str) -> Tried | None:
+    def of(self, revision: str) -> JudgedRevision | None:
         """Return the result of a revision; None if it was not tried."""
         return next((item for item in self.done if item.commit.revision == revision), None)
 
-    def _take(self, item: Tried) -> None:
+    def _take(self, item: JudgedRevision) -> None:
         self.done.append(item)
         self._by_tree.setdefault(self.repository.tree(item.commit.revision), item)
 
-    def make(self, trees: SlotsInTurn, commit: Described, regression: Regression, seconds: float | None) -> Tried:
+    def make(
+        self, trees: SlotsInTurn, commit: Described, regression: Regression, seconds: float | None
+    ) -> JudgedRevision:
         """Build one commit and measure it against good, unless a commit with the same files was measured.
 
         seconds: time limit for measuring it; None for no limit. Raises NotMeasuredError if the good revision can no
@@ -191,15 +193,17 @@ class Trials:
         except NotMeasuredError as error:
             if error.good:
                 raise
-            found = Tried(commit, Holds.SKIPPED, reason=str(error))
+            found = JudgedRevision(commit, Holds.SKIPPED, reason=str(error))
         except UserError as error:
             if error.exit is Exit.UNMEASURED:
                 raise
             # This revision cannot be checked out: a submodule lacks a commit, or a shared path is in the way.
-            found = Tried(commit, Holds.SKIPPED, reason=error.problems[0].message)
+            found = JudgedRevision(commit, Holds.SKIPPED, reason=error.problems[0].message)
         return self.note(replace(found, seconds=worked()))
 
-    def _measured(self, trees: SlotsInTurn, commit: Described, regression: Regression, seconds: float | None) -> Tried:
+    def _measured(
+        self, trees: SlotsInTurn, commit: Described, regression: Regression, seconds: float | None
+    ) -> JudgedRevision:
         name = commit.revision[:12]
         subrun = Subrun(self.folder, name, Record())
         # Separates this try from the events of an interrupted one.
@@ -207,7 +211,7 @@ class Trials:
         context = trees.show(commit, subrun)
         criteria, goal = regression.criteria(self.criteria), regression.goal()
         ends = math.inf if seconds is None else trees.measuring.spent + seconds
-        found = Tried(commit, Holds.UNPROVEN, reason="no time was left to measure it")
+        found = JudgedRevision(commit, Holds.UNPROVEN, reason="no time was left to measure it")
         for attempt in range(ATTEMPTS):
             left = ends - trees.measuring.spent
             if left <= 0:
@@ -216,20 +220,20 @@ class Trials:
                 subrun = Subrun(self.folder, f"{name}.{attempt + 1}", Record())
                 subrun.append({"event": "begun"})
             trees.measuring.attempt = attempt
-            limits = Limits(criteria, goal, left if math.isfinite(left) else None)
+            limits = SamplingLimits(criteria, goal, left if math.isfinite(left) else None)
             trees.compare(context, commit, subrun, [regression.step], limits)
             row = row_of(subrun.record, self.criteria, regression)
             if row is None:
                 reason = f"{regression.benchmark} {regression.metric} is not measured at this commit"
-                return Tried(commit, Holds.SKIPPED, reason=reason)
+                return JudgedRevision(commit, Holds.SKIPPED, reason=reason)
             told = _layouts_told(subrun.record, row)
-            found = Tried(commit, holds(row, regression), row.change, row.pairs, reason=told)
+            found = JudgedRevision(commit, holds(row, regression), row.change, row.pairs, reason=told)
             if found.holds is not Holds.UNPROVEN:
                 break
         return found
 
 
-def _layouts_told(record: Record, row: Comparison) -> str:
+def _layouts_told(record: Record, row: ComparedMetric) -> str:
     """Return the number of code layouts that a revision was measured over, or why it was one; '' if irrelevant."""
     if row.layouts:
         return f"over {row.layouts.n} code layouts of each side"
@@ -237,13 +241,13 @@ def _layouts_told(record: Record, row: Comparison) -> str:
     return f"with one code layout of each side: {why}" if why else ""
 
 
-def _from_json(repository: Repository, event: Mapping[str, Any]) -> Tried:
+def _from_json(repository: Repository, event: Mapping[str, Any]) -> JudgedRevision:
     bounds = event["change"]
     change = None
     if bounds:
         ends = ("value", math.nan), ("low", -math.inf), ("high", math.inf)
         change = Interval(*(open_ if bounds[name] is None else bounds[name] for name, open_ in ends))
-    return Tried(
+    return JudgedRevision(
         described(repository, event["revision"]),
         Holds(event["decision"]),
         change,
@@ -304,7 +308,7 @@ def endpoints(repository: Repository, asked: BisectRequest) -> Endpoints:
 
 
 @dataclass(frozen=True)
-class Steps:
+class BisectionSteps:
     """Ids of the steps that run once, that build each tree, and that measure it."""
 
     setup: tuple[str, ...]
@@ -316,7 +320,7 @@ class Steps:
         return [item for item in plan.steps if item.id in {*self.setup, *self.building, *self.measuring}]
 
 
-def steps_of(plan: Plan, asked: BisectRequest) -> Steps:
+def steps_of(plan: Plan, asked: BisectRequest) -> BisectionSteps:
     """Choose the steps. Raises UserError if no step measures, and for an unknown metric or an unusable service."""
     selected = select(plan, (), asked.only, None, asked.benchmarks)
     stages = list(plan.workflow.stages)
@@ -336,7 +340,7 @@ def steps_of(plan: Plan, asked: BisectRequest) -> Steps:
     if service:
         text = f"the service `{service}` would keep running after the tree of its commit is replaced"
         raise UserError.of(text, "measure with a command that starts and stops it, or start it in the `setup` stage")
-    return Steps(setup, building, measuring)
+    return BisectionSteps(setup, building, measuring)
 
 
 AGAIN = "start a new one without --resume"
@@ -401,7 +405,7 @@ def bisect(
     opened: Opened,
     asked: BisectRequest,
     progress: Progress,
-    tell: Callable[[Tried], None],
+    tell: Callable[[JudgedRevision], None],
 ) -> FinishedBisection:
     """Find the commit that caused a regression. ^C ends the bisection with an interrupted result.
 
@@ -418,7 +422,7 @@ def bisect(
         session = _begun(opened, asked, ends, steps, folder, progress)
         trials = Trials(folder, repository, opened.plan.criteria, tell, session.context.secrets)
         found = _Bisection(opened, asked, session, repository, ends, steps, trials).run()
-        folder.append({"event": STOPPED if found.outcome is Outcome.INTERRUPTED else "end", "time": now()})
+        folder.append({"event": STOPPED if found.outcome is BisectionOutcome.INTERRUPTED else "end", "time": now()})
         _write(found, session.context, asked.command)
         write_pages(found, folder.path)
     return FinishedBisection(found, folder.path)
@@ -431,7 +435,7 @@ def write_pages(found: Bisected, folder: Path) -> None:
 
 
 def _begun(
-    opened: Opened, asked: BisectRequest, ends: Endpoints, steps: Steps, folder: RunFolder, progress: Progress
+    opened: Opened, asked: BisectRequest, ends: Endpoints, steps: BisectionSteps, folder: RunFolder, progress: Progress
 ) -> RunSession:
     """Start a bisection and store its first event, or resume it; return its session."""
     context = users_tree(opened, folder, seed(folder.path) if asked.resume else asked.seed)
@@ -470,28 +474,30 @@ class _Bisection:
     session: RunSession
     repository: Repository
     ends: Endpoints
-    steps: Steps
+    steps: BisectionSteps
     trials: Trials
 
     def run(self) -> Bisected:
         """Bisect to an outcome. Each revision's result is stored as an event as soon as it is known."""
         good, bad = self.ends.good, self.ends.bad
-        found = Bisected(Outcome.INTERRUPTED, self.opened.plan.workflow.name, good, bad, notes=tuple(self.ends.notes))
+        found = Bisected(
+            BisectionOutcome.INTERRUPTED, self.opened.plan.workflow.name, good, bad, notes=tuple(self.ends.notes)
+        )
         self.session.progress.began(self.session.folder.path, self.steps.all(self.opened.plan))
         try:
             with pausing(self.session):
                 missing = self._set_up()
                 if missing:
-                    return found.ended(Outcome.NOT_MEASURED, masked(missing, self.session.context.secrets))
+                    return found.ended(BisectionOutcome.NOT_MEASURED, masked(missing, self.session.context.secrets))
                 with open_slots(self.repository, self.opened.plan.workflow.worktree.share) as slots:
                     trees = SlotsInTurn(self.session, slots, self.repository, self.steps.building)
                     found = self._ends_compared(trees, found)
                     return self._searched(trees, found, found.regression) if found.regression else found
         except KeyboardInterrupt:
-            return replace(found, tried=tuple(self.trials.done)).ended(Outcome.INTERRUPTED, STOPPED)
+            return replace(found, tried=tuple(self.trials.done)).ended(BisectionOutcome.INTERRUPTED, STOPPED)
         except NotMeasuredError as error:
             why = f"the {'good' if error.good else 'bad'} revision: {masked(str(error), self.session.context.secrets)}"
-            return replace(found, tried=tuple(self.trials.done)).ended(Outcome.NOT_MEASURED, why)
+            return replace(found, tried=tuple(self.trials.done)).ended(BisectionOutcome.NOT_MEASURED, why)
         finally:
             self.session.close()
 
@@ -521,14 +527,14 @@ class _Bisection:
         if self.asked.resume:
             self.trials.recall(run_folder.events(folder.path))
         if not self.trials.of(good.revision):
-            self.trials.note(Tried(good, Holds.NO, Interval(0.0, 0.0, 0.0), seconds=worked()))
+            self.trials.note(JudgedRevision(good, Holds.NO, Interval(0.0, 0.0, 0.0), seconds=worked()))
         worked = self.session.waits.stopwatch()
         known = self.trials.of(bad.revision)
         if not known:
             context = trees.show(bad, folder)
             trees.measuring.benchmarks, trees.measuring.metric = self.asked.benchmarks, self.asked.metric
             seconds = None if self.asked.budget is None else self.asked.budget * FOR_THE_ENDS
-            trees.compare(context, bad, folder, self.steps.measuring, Limits(criteria, seconds=seconds))
+            trees.compare(context, bad, folder, self.steps.measuring, SamplingLimits(criteria, seconds=seconds))
         record = record_of(run_folder.events(folder.path))
         rows = judged_rows(record, criteria, self.asked.benchmarks, self.asked.metric)
         proven = regressions(rows, any_level=bool(self.asked.benchmarks))
@@ -537,20 +543,22 @@ class _Bisection:
         if not proven:
             wanted = " ".join(filter(None, (" and ".join(self.asked.benchmarks), self.asked.metric)))
             same, why = nothing_proven(record, rows, wanted)
-            outcome = Outcome(same)
-            if lost and outcome is Outcome.SAME:
+            outcome = BisectionOutcome(same)
+            if lost and outcome is BisectionOutcome.SAME:
                 raise NotMeasuredError("; ".join(lost))
-            holding = {Outcome.SAME: Holds.NO, Outcome.UNPROVEN: Holds.UNPROVEN}.get(outcome, Holds.SKIPPED)
+            holding = {BisectionOutcome.SAME: Holds.NO, BisectionOutcome.UNPROVEN: Holds.UNPROVEN}.get(
+                outcome, Holds.SKIPPED
+            )
             worst = next(iter(undecided(rows)), None)
             change, pairs = (worst.comparison.change, worst.comparison.pairs) if worst else (None, 0)
             if not known:
-                self.trials.note(Tried(bad, holding, change, pairs, reason=why, seconds=took))
+                self.trials.note(JudgedRevision(bad, holding, change, pairs, reason=why, seconds=took))
             advised = (*found.notes, *lost, *what_to_raise(record, rows))
             return replace(found, tried=tuple(self.trials.done), notes=advised).ended(outcome, why)
         chosen, *others = proven
         row = row_of(record, criteria, chosen)
         if not known:
-            self.trials.note(Tried(bad, Holds.YES, chosen.change, row.pairs if row else 0, seconds=took))
+            self.trials.note(JudgedRevision(bad, Holds.YES, chosen.change, row.pairs if row else 0, seconds=took))
         notes = [*found.notes, *lost]
         if others:
             names = ", ".join(f"{item.benchmark} {item.metric}" for item in others)
@@ -582,7 +590,7 @@ class _Bisection:
             why = STOPPED
         return self._concluded(found, search, regression, why)
 
-    def _order(self, bad: str, good: Sequence[str]) -> list[Candidate]:
+    def _order(self, bad: str, good: Sequence[str]) -> list[BisectionCandidate]:
         return candidates(self.repository, bad, good, first_parent=self.asked.first_parent)
 
     def _concluded(self, found: Bisected, search: Search, regression: Regression, why: str) -> Bisected:
@@ -590,9 +598,11 @@ class _Bisection:
         left = tuple(sorted(commits, key=lambda item: item.revision != search.bad))
         found = replace(found, tried=tuple(self.trials.done), left=left)
         if len(left) > 1:
-            return found.ended(Outcome.INTERRUPTED if why == STOPPED else Outcome.NARROWED, why or OPEN)
+            return found.ended(
+                BisectionOutcome.INTERRUPTED if why == STOPPED else BisectionOutcome.NARROWED, why or OPEN
+            )
         notes = (*found.notes, *about_size(self.trials.done, regression, left[0]))
-        return replace(found, files=tuple(touched(self.repository, left[0])), notes=notes).ended(Outcome.FOUND)
+        return replace(found, files=tuple(touched(self.repository, left[0])), notes=notes).ended(BisectionOutcome.FOUND)
 
 
 def show_again(folder: Path) -> FinishedBisection:

@@ -89,7 +89,7 @@ class Measuring:
 
 
 @dataclass(frozen=True)
-class Limits:
+class SamplingLimits:
     """When the sampling of one comparison stops: its criteria, a goal, and a limit in seconds (None for no limit)."""
 
     criteria: Criteria
@@ -117,7 +117,7 @@ class SlotsInTurn:
         return self._built(self.slots.b, commit, store)
 
     def compare(
-        self, context: TreeContext, commit: Described, store: EventStore, steps: Collection[str], limits: Limits
+        self, context: TreeContext, commit: Described, store: EventStore, steps: Collection[str], limits: SamplingLimits
     ) -> None:
         """Measure a built revision in pairs with the good one. Raises NotMeasuredError."""
         if self._good is None:

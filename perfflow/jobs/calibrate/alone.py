@@ -8,14 +8,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from perfflow.model.criteria import Criteria
 from perfflow.model.readings import Design, Reading, Side
 from perfflow.sampling.pairs import BenchmarkToSample, LostError, Request
-from perfflow.sampling.sampling import MOST_ALONE, Sampling
+from perfflow.sampling.sampling import MOST_ALONE, StepSampling
 from perfflow.stats.paired_test import ENOUGH
 from perfflow.verdict.comparison import compare
 from perfflow.verdict.gating import gating_rows
 
 
 def disturbed(
-    sampling: Sampling, groups: Iterable[Sequence[BenchmarkToSample]], criteria: Criteria
+    sampling: StepSampling, groups: Iterable[Sequence[BenchmarkToSample]], criteria: Criteria
 ) -> Iterator[tuple[str, float]]:
     """Yield benchmarks that take another time alone than among the others of their suite, and their change alone.
 

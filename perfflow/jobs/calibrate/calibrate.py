@@ -31,13 +31,13 @@ from perfflow.session.progress import Progress
 from perfflow.session.session import Perform, RunSession, calibration_kept, pausing, users_tree
 from perfflow.session.steps.by_role import performer_of
 from perfflow.store import result_file, run_folder
-from perfflow.store.result_file import Entry, Finding
+from perfflow.store.result_file import CalibrationEntry, CalibrationFinding
 from perfflow.store.run_folder import exit_of_write_failure, write_remedy
 from perfflow.tools.adapter import Role
 from perfflow.verdict.calibration import FEWEST_PAIRS, Trial, findings
 
 
-def known_of_this_machine(root: Path) -> tuple[str, list[Entry]]:
+def known_of_this_machine(root: Path) -> tuple[str, list[CalibrationEntry]]:
     """Return this machine's identity and its stored entries. Raises UserError if there are none."""
     identity = str(facts()["identity"])
     entries = result_file.load_calibrations(root, identity)
@@ -80,7 +80,7 @@ class Calibration:
     workflow: str
     identity: str
     seed: int
-    entries: tuple[Entry, ...]
+    entries: tuple[CalibrationEntry, ...]
     failed: tuple[tuple[str, str], ...]
     skipped: tuple[tuple[str, str], ...]
     interrupted: bool
@@ -118,7 +118,7 @@ class _Calibrating:
     opened: Opened
     session: RunSession
     calibrator: _Calibrator
-    entries: list[Entry] = field(default_factory=list)
+    entries: list[CalibrationEntry] = field(default_factory=list)
     failed: list[tuple[str, str]] = field(default_factory=list)
     skipped: list[tuple[str, str]] = field(default_factory=list)
     when: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z"))
@@ -176,10 +176,10 @@ class _Calibrating:
             self.skipped.append((step.planned.id, reason))
         self.calibrator.bench = None
 
-    def _keep(self, found: Iterator[Finding]) -> int:
+    def _keep(self, found: Iterator[CalibrationFinding]) -> int:
         """Store the findings of one step; return their number."""
         fresh = [
-            Entry(
+            CalibrationEntry(
                 workflow=self.session.context.plan.workflow.name,
                 params=dict(self.session.context.plan.params),
                 calibrated=self.when,
@@ -281,13 +281,15 @@ class _Calibrator:
 
         return replace(benchmark, sides=tuple(Side), take=takes.setdefault(benchmark.take, take))
 
-    def found(self) -> Iterator[Finding]:
+    def found(self) -> Iterator[CalibrationFinding]:
         """Yield the findings from the trials of the current step."""
         if self.bench is None:
             return
         planned = self.bench.planned
         if self.bench.deterministic:
-            yield Finding(planned.id, planned.benchmark, "", exact=True, why="its tool gives the same value every time")
+            yield CalibrationFinding(
+                planned.id, planned.benchmark, "", exact=True, why="its tool gives the same value every time"
+            )
         else:
             criteria = self.bench.session.context.plan.criteria
             found = findings(planned.id, self.trials, criteria, self.bench.budget, self.seed)

@@ -46,7 +46,7 @@ from perfflow.model.units import UnitError, duration
 from perfflow.plan.coverage import requires_of
 from perfflow.plan.groups import place_of
 from perfflow.plan.plan import ATTEMPTS, MISSING, Plan, Planned, profiles_several
-from perfflow.report.expected import Expected, Noise, Total, total_of
+from perfflow.report.expected import ExpectedTime, StoredNoise, Total, total_of
 from perfflow.report.expected import gate_plan as plan_lines
 from perfflow.sampling.stop_rule import BUDGET
 from perfflow.session.open_workflow import Opened, open_workflow
@@ -81,7 +81,7 @@ step may fail. STOPS: its program is missing, so no step of the workflow starts.
 
 
 def preview(
-    opened: Opened, selected: Collection[str], expected: Mapping[str, Expected | None] | None = None
+    opened: Opened, selected: Collection[str], expected: Mapping[str, ExpectedTime | None] | None = None
 ) -> list[dict[str, Any]]:
     """Return one dictionary for each selected step: id, stage, tool, order, commands of each side, what is missing.
 
@@ -514,7 +514,7 @@ def expected_durations(
     in_trees: bool = False,
     budget: float | None = None,
     ask_server: bool = False,
-) -> dict[str, Expected | None]:
+) -> dict[str, ExpectedTime | None]:
     """Return the expected time of each selected step; None if nothing is known. Starts nothing.
 
     in_trees: the run compares base and head. budget: seconds for the whole command.
@@ -541,20 +541,22 @@ def _names(item: Planned, seen: Mapping[str, StepDuration]) -> tuple[str, ...]:
     return seen[item.id].names if item.id in seen else (item.benchmark,)
 
 
-def _noise(opened: Opened, kind: RunKind, names: Mapping[str, tuple[str, ...]], history: History) -> dict[str, Noise]:
+def _noise(
+    opened: Opened, kind: RunKind, names: Mapping[str, tuple[str, ...]], history: History
+) -> dict[str, StoredNoise]:
     """Return the noise of each measuring step's samples in the history."""
     every = {name for each in names.values() for name in each}
     known = spreads(history, kind.workflow, kind.params, kind.machine, every)
-    found: dict[str, Noise] = {}
+    found: dict[str, StoredNoise] = {}
     for step, of_step in names.items():
         rows = [(known[name], opened.plan.criteria.thresholds_of(name).concern) for name in of_step if name in known]
         if rows:
             spread, change = max(rows, key=lambda row: row[0].noise / row[1])
-            found[step] = Noise(spread.noise, spread.pairs(change), change)
+            found[step] = StoredNoise(spread.noise, spread.pairs(change), change)
     return found
 
 
-def in_all(plan: Plan, steps: dict[str, Expected | None], budget: float | None = None) -> Total:
+def in_all(plan: Plan, steps: dict[str, ExpectedTime | None], budget: float | None = None) -> Total:
     """Return the expected time of all these steps together."""
     measuring = frozenset(item.id for item in plan.steps if item.role is Role.MEASURE and item.id in steps)
     return total_of(steps, measuring, budget)
@@ -571,26 +573,26 @@ def gate_plan(opened: Opened, selected: Collection[str], budget: float | None) -
     return list(plan_lines(by_kind, budget))
 
 
-def _of(plan: Plan, item: Planned, seen: StepDuration) -> Expected | None:
+def _of(plan: Plan, item: Planned, seen: StepDuration) -> ExpectedTime | None:
     if seen.seconds is not None:
         other_budget = seen.other_budget and item.role is Role.MEASURE
-        return Expected(seen.seconds, seen.runs, seen.benchmarks or None, other_budget=other_budget)
+        return ExpectedTime(seen.seconds, seen.runs, seen.benchmarks or None, other_budget=other_budget)
     if item.role is Role.MEASURE:
         return _limit_of_measuring(plan, item, seen)
     if item.role in (Role.WORK, Role.CHECK):
         seconds = _duration(plan, item, item.step.timeout or plan.stage(item.stage).timeout)
-        return Expected(seconds * ((item.step.retries or 0) + 1)) if seconds else None
+        return ExpectedTime(seconds * ((item.step.retries or 0) + 1)) if seconds else None
     return None
 
 
-def _limit_of_measuring(plan: Plan, item: Planned, seen: StepDuration) -> Expected | None:
+def _limit_of_measuring(plan: Plan, item: Planned, seen: StepDuration) -> ExpectedTime | None:
     """Return the step's budget for each benchmark. A number of runs or a deterministic tool has no time limit."""
     if item.step.runs is not None or (item.tool and item.tool.deterministic):
         return None
     each = _duration(plan, item, item.step.budget) if item.step.budget else BUDGET
     if each is None:
         return None
-    found, number = Expected(None, each=each), _benchmarks(item, seen)
+    found, number = ExpectedTime(None, each=each), _benchmarks(item, seen)
     return found.of(number) if number else found
 
 

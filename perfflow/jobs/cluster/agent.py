@@ -49,7 +49,7 @@ from perfflow.tools.tool_files import last_line
 from perfflow.trees.git import remove_tree
 from perfflow.trees.repository import home_of
 
-_Kind = TypeVar("_Kind", "Worker", "Ended")
+_Kind = TypeVar("_Kind", "Worker", "JobEnd")
 WORK, CLAIM, ENDED, CANCEL, LOG, STDOUT = "work.json", "claim", "ended.json", "cancel", "log", "stdout"
 KEPT = "kept.bundle"
 """The git bundle with the branch of accepted candidates."""
@@ -64,7 +64,7 @@ BEAT = 2.0
 
 
 @dataclass(frozen=True)
-class Work:
+class JobWork:
     """The work of a job: some steps of a run, in a clone of the code.
 
     ``root`` is the project that submitted it. ``source`` is the repository or bundle with the code, and ``states`` are
@@ -105,7 +105,7 @@ class Worker:
 
 
 @dataclass(frozen=True)
-class Ended:
+class JobEnd:
     """How a job ended. ``stopped``: the engine ended it, such as at its time limit; ``cancelled``: perfflow did.
 
     ``status`` is the exit status of the measuring process; ``machine`` are facts about its machine.
@@ -130,15 +130,15 @@ class JobFolder:
         """The folder of the job's run."""
         return self.path / RUN
 
-    def write(self, work: Work) -> None:
+    def write(self, work: JobWork) -> None:
         """Write the work, readable only for the user, since settings may contain secrets. Raises OSError."""
         self.path.mkdir(0o700, parents=True, exist_ok=True)
         (self.path / WORK).touch(0o600)
         (self.path / WORK).write_text(json.dumps(to_json(work)), encoding="utf-8")
 
-    def work(self) -> Work:
+    def work(self) -> JobWork:
         """Return the work. Raises OSError and ValueError."""
-        return from_json(Work, json.loads((self.path / WORK).read_text(encoding="utf-8")))
+        return from_json(JobWork, json.loads((self.path / WORK).read_text(encoding="utf-8")))
 
     def claim(self, worker: Worker) -> bool:
         """Claim the job; return False if it was claimed before. Raises OSError."""
@@ -165,13 +165,13 @@ class JobFolder:
         """Return who claimed the job; None if nobody has, or while the claim is being written."""
         return self._read(CLAIM, Worker)
 
-    def end(self, ended: Ended) -> None:
+    def end(self, ended: JobEnd) -> None:
         """Store how the job ended, atomically. Raises OSError."""
         write_text(self.path / ENDED, json.dumps(to_json(ended)))
 
-    def ended(self) -> Ended | None:
+    def ended(self) -> JobEnd | None:
         """Return how the job ended; None if that is not stored (yet)."""
-        return self._read(ENDED, Ended)
+        return self._read(ENDED, JobEnd)
 
     def cancel(self) -> None:
         """Ask the worker to stop. Raises OSError."""
@@ -216,7 +216,7 @@ def main(folder: Path) -> int:
         environment = environment_of(work)
     except (UserError, OSError) as error:
         reason = str(error).removeprefix("error: ")
-        job.end(Ended("done", worker, int(Exit.UNMEASURED), 0.0, reason, facts()))
+        job.end(JobEnd("done", worker, int(Exit.UNMEASURED), 0.0, reason, facts()))
         return 1
     with (folder / LOG).open("ab") as log:
         status = _performed(job, environment, log.fileno(), stopped)
@@ -226,7 +226,7 @@ def main(folder: Path) -> int:
         reason = f"the engine ended the job ({signal.Signals(stopped[0]).name})" if stopped else KILLED
     elif status:
         reason = last_line((folder / LOG).read_text(encoding="utf-8", errors="replace"))
-    job.end(Ended(state, worker, status, time.monotonic() - began, reason, {**facts(), **_about_job(environment)}))
+    job.end(JobEnd(state, worker, status, time.monotonic() - began, reason, {**facts(), **_about_job(environment)}))
     return 0 if state == "done" else 1
 
 
@@ -257,7 +257,7 @@ def _performed(job: JobFolder, environment: Mapping[str, str], log: int, stopped
             return None
 
 
-def environment_of(work: Work) -> dict[str, str]:
+def environment_of(work: JobWork) -> dict[str, str]:
     """Return the job's environment: the labels it was placed by, only its GPUs, and folders on this machine's disk.
 
     Raises UserError if other users could change these folders, OSError if they cannot be created.
@@ -303,13 +303,13 @@ _SILENCE = 60.0
 
 
 @dataclass(frozen=True)
-class Built:
+class BuildOutputs:
     """The outputs of build steps, by side and step. Empty if the build failed; each job then reports that itself."""
 
     outputs: Mapping[Side, Mapping[str, Mapping[str, str]]] = field(default_factory=dict)
 
 
-def key_of(work: Work, clone: Path) -> str:
+def key_of(work: JobWork, clone: Path) -> str:
     """Return a hash of everything that a build depends on."""
     parts = [dict(work.states), work.digest, facts()["identity"], str(clone), work.version]
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
@@ -318,15 +318,15 @@ def key_of(work: Work, clone: Path) -> str:
 class Builds:
     """The builds of one run: a folder for each key, which all its jobs can read."""
 
-    def __init__(self, work: Work, clone: Path) -> None:
+    def __init__(self, work: JobWork, clone: Path) -> None:
         self.key = key_of(work, clone)
         self._folder = Path(work.source).parent / "builds" / self.key
         self._clone, self._trees = clone, home_of(clone)
 
-    def stored(self) -> Built | None:
+    def stored(self) -> BuildOutputs | None:
         """Return another job's build, and unpack it here; None if there is none. Raises OSError."""
         try:
-            found = from_json(Built, json.loads((self._folder / "built.json").read_text(encoding="utf-8")))
+            found = from_json(BuildOutputs, json.loads((self._folder / "built.json").read_text(encoding="utf-8")))
         except FileNotFoundError:
             return None
         if found.outputs and not self._stands():
@@ -355,7 +355,7 @@ class Builds:
             beating.join()
             claim.unlink(missing_ok=True)
 
-    def keep(self, built: Built) -> None:
+    def keep(self, built: BuildOutputs) -> None:
         """Store the build of this machine for other machines. Raises OSError."""
         if built.outputs:
             names = [str(path) for path in (self._clone, self._trees) if path.is_dir()]
@@ -429,13 +429,13 @@ def _beat(claim: Path, over: threading.Event) -> None:
             os.utime(claim)
 
 
-def outputs_of(run: Path, steps: Collection[str]) -> Built:
+def outputs_of(run: Path, steps: Collection[str]) -> BuildOutputs:
     """Return the outputs of a run's build steps on each side; empty if one of them failed."""
     found: dict[Side, dict[str, dict[str, str]]] = {}
     for event in run_folder.own_events(run):
         if event.get("event") == "step" and event["id"] in steps:
             if event["status"] != "done":
-                return Built()
+                return BuildOutputs()
             side = Side.BASELINE if event.get("trial") else Side.CANDIDATE
             found.setdefault(side, {})[event["id"]] = event.get("outputs", {})
-    return Built(found)
+    return BuildOutputs(found)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from perfflow.jobs.cluster.agent import BEAT, Ended
+from perfflow.jobs.cluster.agent import BEAT, JobEnd
 from perfflow.jobs.cluster.slurm import Phase, Status
 
 
-class Outcome(StrEnum):
+class AttemptOutcome(StrEnum):
     """What to do about an attempt. ``lost``: no process performs it any more. ``refused``: none ever will."""
 
     WAIT = "wait"
@@ -19,7 +19,7 @@ class Outcome(StrEnum):
 
 
 @dataclass(frozen=True)
-class Limits:
+class WaitingLimits:
     """How long an attempt may wait in the queue, and how long its files may take to become visible here, in s."""
 
     pending: float
@@ -39,7 +39,7 @@ class Observation:
     ``queued``: since it was submitted. ``stopped``: since its worker was seen to have ended.
     """
 
-    ended: Ended | None
+    ended: JobEnd | None
     status: Status
     silent: float | None
     over: float
@@ -47,26 +47,26 @@ class Observation:
     stopped: float = 0.0
 
 
-def outcome_of(seen: Observation, limits: Limits) -> tuple[Outcome, str]:
+def outcome_of(seen: Observation, limits: WaitingLimits) -> tuple[AttemptOutcome, str]:
     """Return what to do about an attempt, and why."""
     if seen.ended is not None:
         if seen.ended.state == "stopped":
             # The worker ends before the engine reports why it ended the job, such as a time limit.
             if seen.status.phase is not Phase.ENDED and seen.stopped <= limits.grace:
-                return Outcome.WAIT, ""
+                return AttemptOutcome.WAIT, ""
             said = f" ({seen.status.reason})" if seen.status.reason else ""
-            return Outcome.LOST, f"{seen.ended.reason}{said}"
-        return Outcome.ENDED, ""
+            return AttemptOutcome.LOST, f"{seen.ended.reason}{said}"
+        return AttemptOutcome.ENDED, ""
     if seen.silent is not None and seen.silent > limits.silence:
-        return Outcome.LOST, f"its machine gave no sign of life for {seen.silent:.0f} s"
+        return AttemptOutcome.LOST, f"its machine gave no sign of life for {seen.silent:.0f} s"
     # A worker that still touches the claim is alive, whatever the engine reports.
     quiet = seen.silent is None or seen.silent > 3 * BEAT
     if seen.status.phase is Phase.ENDED and seen.over > limits.grace and quiet:
         said = f" ({seen.status.reason})" if seen.status.reason else ""
-        return Outcome.LOST, f"the job ended without a result{said}"
+        return AttemptOutcome.LOST, f"the job ended without a result{said}"
     if seen.status.phase is Phase.QUEUED and seen.silent is None:
         if seen.status.hopeless:
-            return Outcome.REFUSED, f"it can never start: {seen.status.reason}"
+            return AttemptOutcome.REFUSED, f"it can never start: {seen.status.reason}"
         if seen.queued > limits.pending:
-            return Outcome.REFUSED, f"it waited in the queue for {seen.queued:.0f} s: {seen.status.reason}"
-    return Outcome.WAIT, ""
+            return AttemptOutcome.REFUSED, f"it waited in the queue for {seen.queued:.0f} s: {seen.status.reason}"
+    return AttemptOutcome.WAIT, ""

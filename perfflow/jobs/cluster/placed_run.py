@@ -23,8 +23,8 @@ from pathlib import Path
 from typing import Any
 
 from perfflow.execute.schedule import StepRun, StepStatus
-from perfflow.jobs.cluster.agent import BUILD, KEPT, LOG, RUN, STDOUT, WORK, JobFolder, Work
-from perfflow.jobs.cluster.outcome import Limits, Observation, Outcome, outcome_of
+from perfflow.jobs.cluster.agent import BUILD, KEPT, LOG, RUN, STDOUT, WORK, JobFolder, JobWork
+from perfflow.jobs.cluster.outcome import AttemptOutcome, Observation, WaitingLimits, outcome_of
 from perfflow.jobs.cluster.slurm import EngineError, Executor, Phase, Site, Slurm, Status, Submission, why_unsuitable
 from perfflow.machine.facts import facts
 from perfflow.machine.private_folder import private_folder
@@ -32,7 +32,7 @@ from perfflow.model.errors import Exit, UserError
 from perfflow.model.plain_data import from_json, to_json
 from perfflow.model.targets import is_chosen
 from perfflow.model.version import VERSION
-from perfflow.plan.groups import ConflictError, Durations, Group, Lengths, Place, groups, place_of_all
+from perfflow.plan.groups import ConflictError, Durations, Group, Lengths, NodeRequirement, groups, place_of_all
 from perfflow.session.open_workflow import Opened
 from perfflow.session.session import RunSession, digest, step_event
 from perfflow.store import run_folder
@@ -43,7 +43,7 @@ from perfflow.store.run_folder import RunFolder
 from perfflow.tools.adapter import Role
 from perfflow.tools.tool_files import last_line
 from perfflow.trees.bundles import BASE, HEAD, commit_of, read_kept, write_source
-from perfflow.trees.repository import Repository, State, open_repository
+from perfflow.trees.repository import CodeState, Repository, open_repository
 from perfflow.trees.snapshots import snapshot
 from perfflow.workflow.expression_text import ExpressionError
 
@@ -58,7 +58,7 @@ LOOK = 0.5
 """Seconds between two checks of the jobs' files."""
 
 
-WorkOf = Callable[[Group], Work]
+WorkOf = Callable[[Group], JobWork]
 """Returns the work of a group's job."""
 
 
@@ -116,7 +116,7 @@ class Where:
 
     executor: Executor
     home: Path
-    limits: Limits
+    limits: WaitingLimits
     poll: float
     longest: int | None = None
     """The engine's time limit of a job, in minutes."""
@@ -155,7 +155,7 @@ class Placing:
             self._ask()
             for attempt in list(self._open.values()):
                 outcome, why = outcome_of(attempt.observation(time.monotonic()), self._where.limits)
-                if outcome is Outcome.WAIT:
+                if outcome is AttemptOutcome.WAIT:
                     self._say_where(attempt)
                     continue
                 ended, why = self._over(attempt, outcome, why, work_of)
@@ -166,11 +166,11 @@ class Placing:
             if self._open:
                 time.sleep(LOOK)
 
-    def _over(self, attempt: Attempt, outcome: Outcome, why: str, work_of: WorkOf) -> tuple[bool, str]:
+    def _over(self, attempt: Attempt, outcome: AttemptOutcome, why: str, work_of: WorkOf) -> tuple[bool, str]:
         """Collect or repeat an attempt that is over; return whether its group ended, and why it was not measured."""
-        if outcome is Outcome.REFUSED:
+        if outcome is AttemptOutcome.REFUSED:
             self._cancel([attempt])
-        longer = self._lose(attempt, why) if outcome is Outcome.LOST else 0
+        longer = self._lose(attempt, why) if outcome is AttemptOutcome.LOST else 0
         if longer:
             refused = self._submit(attempt.group, attempt.number + 1, work_of, longer=longer)
             return bool(refused), refused
@@ -380,7 +380,7 @@ def _attempt_of(event: Mapping[str, Any], group: Group) -> Attempt:
 
 
 @dataclass(frozen=True)
-class Partition:
+class RunPartition:
     """How a run was divided among machines: the executor, the tree of the code, and the groups. It never changes."""
 
     executor: str
@@ -392,15 +392,15 @@ class Partition:
         return {"event": "groups", **to_json(self)}
 
 
-def partition(path: Path) -> Partition | None:
+def partition(path: Path) -> RunPartition | None:
     """Return how a run was divided; None for a run on this machine."""
     for event in run_folder.own_events(path):
         if event.get("event") == "groups":
-            return from_json(Partition, event)
+            return from_json(RunPartition, event)
     return None
 
 
-def with_part(work: Work, group: Group) -> Work:
+def with_part(work: JobWork, group: Group) -> JobWork:
     """Return the work of one group. Each group has the whole budget, since they run beside each other."""
     found = replace(work, steps=group.steps, parts=group.parts)
     return replace(found, labels=group.place.labels, gpus=group.place.gpus)
@@ -430,12 +430,12 @@ class Placement:
 
 
 @dataclass(frozen=True)
-class Code:
+class MeasuredCode:
     """The states of the code that a run measures; ``base`` is None if it does not compare revisions."""
 
     repository: Repository
-    head: State
-    base: State | None
+    head: CodeState
+    base: CodeState | None
 
 
 class DetachedError(Exception):
@@ -463,7 +463,7 @@ def groups_for(
     try:
         nodes = placement.executor.nodes()
 
-        def machines(place: Place) -> int:
+        def machines(place: NodeRequirement) -> int:
             return max(1, sum(node.usable and not why_unsuitable(place, [node]) for node in nodes))
 
         found = groups(opened.plan, steps, known, Lengths(least, most, machines), in_trees=in_trees)
@@ -480,7 +480,7 @@ def groups_for(
     return found
 
 
-def perform(session: RunSession, code: Code, shared: list[Group], placement: Placement, base: Work) -> bool:
+def perform(session: RunSession, code: MeasuredCode, shared: list[Group], placement: Placement, base: JobWork) -> bool:
     """Have all groups measured; return whether it was interrupted. Raises DetachedError if the jobs continue alone."""
     folder = session.folder
     assert isinstance(folder, RunFolder)  # noqa: S101 (a run's own, as its session was begun)
@@ -512,10 +512,10 @@ def perform(session: RunSession, code: Code, shared: list[Group], placement: Pla
 
 def work_of(
     session: RunSession, opened: Opened, placement: Placement, budget: float | None, *, keep_going: bool
-) -> Work:
+) -> JobWork:
     """Return the work that all jobs of a run have in common."""
     run = record_of(run_folder.own_events(session.folder.path)).run
-    return Work(
+    return JobWork(
         root=str(opened.root),
         workflow=run.file,
         settings=placement.settings,
@@ -551,7 +551,7 @@ def where_of(placement: Placement, home: Path) -> Where:
         longest = placement.executor.longest()
     except EngineError as error:
         raise UserError.of(f"executor {placement.name}: {error}", "perfflow executors", Exit.UNMEASURED) from error
-    limits = Limits(site.seconds("pending"), site.seconds("grace"))
+    limits = WaitingLimits(site.seconds("pending"), site.seconds("grace"))
     return Where(placement.executor, home, limits, site.seconds("poll"), longest)
 
 
@@ -670,7 +670,7 @@ def placed_command(
     site = placement.site
     with run_folder.create(opened.root, place / run_folder.new_id()) as folder, _home_of(site, folder) as home:
         source, _ = source_of(repository, home, states, bundle=site.trees == "bundle")
-        work = Work(
+        work = JobWork(
             root=str(opened.root),
             workflow="",
             digest=digest(opened),

@@ -32,7 +32,7 @@ from perfflow.execute.prepare import labels
 from perfflow.model.errors import UserError
 from perfflow.model.similar import nearest
 from perfflow.model.units import UnitError, duration
-from perfflow.plan.groups import Place
+from perfflow.plan.groups import NodeRequirement
 from perfflow.tools.tool_files import last_line
 
 
@@ -61,7 +61,7 @@ class Submission:
 
     folder: Path
     name: str
-    place: Place
+    place: NodeRequirement
     minutes: int
 
 
@@ -77,7 +77,7 @@ class Node:
 
 
 @dataclass(frozen=True)
-class Queue:
+class ExecutorQueue:
     """The number of waiting and running jobs of all users on an engine's machines."""
 
     waiting: int
@@ -97,7 +97,7 @@ class Executor(Protocol):
     def longest(self) -> int | None:
         """Return the largest time limit of a job in minutes; None if there is none. Raises EngineError."""
 
-    def check(self) -> Queue:
+    def check(self) -> ExecutorQueue:
         """Check that the engine would accept a job, and return its queue. Raises EngineError."""
 
     def submit(self, job: Submission) -> str:
@@ -259,12 +259,12 @@ class Slurm:
         known = [limit for limit in limits if limit is not None]
         return max(known) if len(known) == len(limits) and known else None
 
-    def check(self) -> Queue:
+    def check(self) -> ExecutorQueue:
         """Check, without submitting a job, that one would be accepted; return the queue. Raises EngineError."""
         self._said(["sbatch", "--test-only", "-t", "1", *self._site_options(), "--wrap", "true"])
         of = ["-p", self._site.partition] if self._site.partition else []
         states = self._said(["squeue", "-h", *of, "-o", "%T"]).split()
-        return Queue(sum(state in _QUEUED for state in states), sum(state in _RUNNING for state in states))
+        return ExecutorQueue(sum(state in _QUEUED for state in states), sum(state in _RUNNING for state in states))
 
     def submit(self, job: Submission) -> str:
         """Queue a job for a whole node. Raises EngineError with Slurm's message."""
@@ -279,7 +279,7 @@ class Slurm:
             raise EngineError(f"sbatch printed no job number: {' '.join(said)[:200]!r}")
         return number[0]
 
-    def _where(self, place: Place) -> list[str]:
+    def _where(self, place: NodeRequirement) -> list[str]:
         argv = ["--exclusive", "--mem=0"] if place.exclusive else []
         argv += ["--constraint", "&".join(place.labels)] if place.labels else []
         if place.gpus:
@@ -368,7 +368,7 @@ def _minutes(text: str) -> int | None:
     return (days * 24 + hours) * 60 + minutes
 
 
-def why_unsuitable(place: Place, nodes: Sequence[Node]) -> str:
+def why_unsuitable(place: NodeRequirement, nodes: Sequence[Node]) -> str:
     """Return why no node of a cluster suits a place; '' if one does."""
     if place.node and place.node not in [node.name for node in nodes]:
         return f"there is no node {place.node}; nodes: {', '.join(node.name for node in nodes)}"
@@ -382,23 +382,23 @@ def why_unsuitable(place: Place, nodes: Sequence[Node]) -> str:
 
 
 @dataclass(frozen=True)
-class Checked:
+class CheckedExecutor:
     """An executor, its machines and queue; ``trouble`` is the reason why it cannot be used, or ''."""
 
     name: str
     engine: str
     nodes: Sequence[Node]
-    queue: Queue | None = None
+    queue: ExecutorQueue | None = None
     trouble: str = ""
 
 
-def executors() -> Iterator[Checked]:
+def executors() -> Iterator[CheckedExecutor]:
     """Yield this machine, then the executors of the file. Raises UserError if the file is wrong."""
     load = f"load {os.getloadavg()[0]:.1f}"
-    yield Checked(LOCAL, "this machine", [Node(platform.node(), labels(), "", load, usable=True)])
+    yield CheckedExecutor(LOCAL, "this machine", [Node(platform.node(), labels(), "", load, usable=True)])
     for name, site in sites().items():
         engine = Slurm(site)
         try:
-            yield Checked(name, site.engine, engine.nodes(), engine.check())
+            yield CheckedExecutor(name, site.engine, engine.nodes(), engine.check())
         except EngineError as error:
-            yield Checked(name, site.engine, (), None, str(error))
+            yield CheckedExecutor(name, site.engine, (), None, str(error))

@@ -90,7 +90,7 @@ def compare_stored(first: Stored, second: Stored, asked: CompareOptions) -> Fini
     return FinishedRun(result, folder.path, interrupted=False)
 
 
-def require_comparable(first: Stored, second: Stored, *, across_machines: bool) -> list[summary.Difference]:
+def require_comparable(first: Stored, second: Stored, *, across_machines: bool) -> list[summary.FactDifference]:
     """Return how the two machines differ.
 
     Raises UserError for sets over different data, and for sets of different machines unless ``across_machines``.
@@ -139,7 +139,7 @@ def _refuse_other_data(first: Stored, second: Stored) -> None:
     raise UserError.of(text, "results over different data are never compared; measure one of them again")
 
 
-def _other_machine(first: Stored, second: Stored, differing: Sequence[summary.Difference]) -> UserError:
+def _other_machine(first: Stored, second: Stored, differing: Sequence[summary.FactDifference]) -> UserError:
     facts = "; ".join(f"{item.fact}: {clean_name(item.first)} and {clean_name(item.second)}" for item in differing)
     text = f"{_name(first)} and {_name(second)} are from different machines ({facts})"
     return UserError.of(text, "use --across-machines to compare them anyway; every row is then marked")
@@ -222,7 +222,7 @@ def _contents(side: Stored, shared: Collection[str]) -> str:
     return listed([f"{clean_name(name)} ({metrics[name]})" if shared else clean_name(name) for name in metrics])
 
 
-def _cautions(first: Stored, second: Stored, differing: Sequence[summary.Difference]) -> Iterator[str]:
+def _cautions(first: Stored, second: Stored, differing: Sequence[summary.FactDifference]) -> Iterator[str]:
     """Yield the reasons why this comparison is weaker than one measured in pairs."""
     if differing:
         facts = "; ".join(f"{item.fact}: {item.first} and {item.second}" for item in differing)

@@ -44,7 +44,7 @@ from perfflow.store.run_folder import Subrun, own_events
 from perfflow.tools.adapter import Role
 from perfflow.trees.overlay import overlaid
 from perfflow.trees.patches import changed_paths
-from perfflow.trees.repository import Repository, State
+from perfflow.trees.repository import CodeState, Repository
 from perfflow.trees.shared_installs import share_crates
 from perfflow.trees.slots import Kept, Slot, Slots, open_slots
 from perfflow.trees.snapshots import at, snapshot
@@ -61,7 +61,7 @@ class BaseAndHead:
     """Both trees of one gate. They are checked out and built when the first step needs them."""
 
     def __init__(
-        self, session: RunSession, repository: Repository, base: State, head: State, *, fresh: bool = False
+        self, session: RunSession, repository: Repository, base: CodeState, head: CodeState, *, fresh: bool = False
     ) -> None:
         """``fresh``: build both trees from nothing, whatever earlier runs have built."""
         self._session, self._repository, self._base, self._head = session, repository, base, head
@@ -194,7 +194,7 @@ class BaseAndHead:
         """Whether base and head are the same state of the code, which is then built once, in one tree."""
         return (self._base.commit, self._base.tree) == (self._head.commit, self._head.tree)
 
-    def _show(self, slot: Slot, state: State) -> None:
+    def _show(self, slot: Slot, state: CodeState) -> None:
         """Check out a state, and delete earlier builds with other settings or from sources that no longer exist.
 
         Otherwise the program of a deleted benchmark would still exist and be measured.
@@ -254,7 +254,7 @@ def ends(repository: Repository, base: str, head: str | None) -> tuple[str, str]
 
 def states(
     repository: Repository, base: str, head: str | None, overlay: Sequence[str] = ()
-) -> tuple[State, State, dict[str, Any]]:
+) -> tuple[CodeState, CodeState, dict[str, Any]]:
     """Return the states of base and head, and their description for the result.
 
     The base is the merge base of head and the revision ``base``, with head's files under the paths ``overlay``. Without
@@ -275,7 +275,7 @@ def states(
     return one, other, told
 
 
-class Entry(NamedTuple):
+class AcceptedEntry(NamedTuple):
     """The identity of an entry under ``accepted``."""
 
     benchmark: str
@@ -285,7 +285,7 @@ class Entry(NamedTuple):
     until: str
 
 
-def without_spent(opened: Opened, repository: Repository, base: State) -> tuple[Opened, list[str]]:
+def without_spent(opened: Opened, repository: Repository, base: CodeState) -> tuple[Opened, list[str]]:
     """Return the workflow with its merged entries marked as spent, and warnings.
 
     For a workflow outside the repository this is not known, so its entries count until their dates.
@@ -300,14 +300,14 @@ def without_spent(opened: Opened, repository: Repository, base: State) -> tuple[
     library = Library(opened.root)
     merged = set(_entries(repository, base, path.relative_to(repository.root), library))
     marked = tuple(
-        replace(item, spent=Entry(item.benchmark, item.metric, item.change, item.why, item.until) in merged)
+        replace(item, spent=AcceptedEntry(item.benchmark, item.metric, item.change, item.why, item.until) in merged)
         for item in accepted
     )
     criteria = replace(opened.plan.criteria, accepted=marked)
     return replace(opened, plan=replace(opened.plan, criteria=criteria)), []
 
 
-def _entries(repository: Repository, base: State, name: Path, library: Library) -> Iterator[Entry]:
+def _entries(repository: Repository, base: CodeState, name: Path, library: Library) -> Iterator[AcceptedEntry]:
     """Yield the entries of the base's copy of a workflow and of the files it extends; none if it cannot be read.
 
     Files from another repository are read in head's version.
@@ -338,4 +338,4 @@ def _entries(repository: Repository, base: State, name: Path, library: Library) 
                 share = read_share(item.change)
             except UnitError:
                 continue
-            yield Entry(item.benchmark, item.metric or "", share, item.why, item.until)
+            yield AcceptedEntry(item.benchmark, item.metric or "", share, item.why, item.until)

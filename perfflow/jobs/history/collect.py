@@ -26,8 +26,16 @@ from perfflow.store import result_file
 from perfflow.store.history.connections import AwayError, Connection, DamagedError, PostgresConnection, SqliteConnection
 from perfflow.store.history.database import History
 from perfflow.store.history.find_stored import open_source
-from perfflow.store.history.stored import NOT_READ, VARIABLE, Place, checked, place_of, store
-from perfflow.store.history.summary import Point, RunSummary, State, from_line, identity_facts, summaries_of, to_line
+from perfflow.store.history.stored import NOT_READ, VARIABLE, HistoryLocation, checked, place_of, store
+from perfflow.store.history.summary import (
+    MeasuredState,
+    Point,
+    RunSummary,
+    from_line,
+    identity_facts,
+    summaries_of,
+    to_line,
+)
 from perfflow.store.run_folder import HOME, RESULT, home, is_read_only, only_writer
 from perfflow.tools import regular_files
 from perfflow.tools.result_set import ResultSet
@@ -42,12 +50,12 @@ _BESIDE = ("", "-wal", "-shm")
 Tell = Callable[[str], None]
 
 
-def use(root: Path, address: str) -> Place:
+def use(root: Path, address: str) -> HistoryLocation:
     """Store the history in that database from now on, or in the project's own file for ''.
 
     Connects first, and raises UserError if that fails.
     """
-    place = Place(root, checked(address) if address else "")
+    place = HistoryLocation(root, checked(address) if address else "")
     if address:
         History(PostgresConnection(address)).close()
     try:
@@ -66,7 +74,7 @@ class Added:
     waiting: int = 0
 
 
-def _connected(place: Place, tell: Tell) -> Connection:
+def _connected(place: HistoryLocation, tell: Tell) -> Connection:
     if place.address:
         return PostgresConnection(place.address)
     home(place.root)
@@ -121,13 +129,13 @@ def opened(root: Path, tell: Tell) -> Iterator[History]:
         history.close()
 
 
-def _rebuilt(place: Place, error: DamagedError, tell: Tell) -> History:
+def _rebuilt(place: HistoryLocation, error: DamagedError, tell: Tell) -> History:
     """Return a history in a new file. Raises UserError if the damaged one is on a server."""
     tell(f"{_put_aside(place, error)}; it is rebuilt from the runs. Import files of other tools again")
     return History(_connected(place, tell))
 
 
-def _put_aside(place: Place, error: DamagedError) -> str:
+def _put_aside(place: HistoryLocation, error: DamagedError) -> str:
     """Rename a damaged file, and return a message about it. Raises UserError if the database is on a server."""
     if place.address:
         raise UserError.of(f"{place.shown} has tables that are not perfflow's: {error}", "name another database")
@@ -341,7 +349,7 @@ def summary_of_set(found: ResultSet, changed: str = "") -> RunSummary:
     revision = found.facts.get("commit", "")
     committed = found.facts.get("committed", "")
     started = found.started or committed or changed
-    state = State(Side.BASELINE.value, revision, found.facts.get("branch", ""), committed=committed)
+    state = MeasuredState(Side.BASELINE.value, revision, found.facts.get("branch", ""), committed=committed)
     points = tuple(_points(found))
     said = (
         found.tool,

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from perfflow.jobs.history.collect import shown
-from perfflow.jobs.history.suspicion_report import Change, LocatedChange, changes_of, located_change
-from perfflow.jobs.history.trends import NEWEST, HistoryFilter, Trend, commit_order, parameters_of, trends
+from perfflow.jobs.history.suspicion_report import LocatedChange, TrendChange, changes_of, located_change
+from perfflow.jobs.history.trends import NEWEST, HistoryFilter, SeriesTrend, commit_order, parameters_of, trends
 from perfflow.model.errors import UserError
 from perfflow.model.metrics import in_words
 from perfflow.model.plain_data import to_json
@@ -43,7 +43,7 @@ def regressions(rows: Sequence[IndexRow]) -> list[IndexRow]:
     return [row for _, row in sorted(worse, key=lambda item: -item[0])]
 
 
-def _index_row(trend: Trend, others: Sequence[Trend]) -> IndexRow:
+def _index_row(trend: SeriesTrend, others: Sequence[SeriesTrend]) -> IndexRow:
     found = changes_of(trend)
     return IndexRow(
         trend.series,
@@ -56,7 +56,7 @@ def _index_row(trend: Trend, others: Sequence[Trend]) -> IndexRow:
     )
 
 
-def shift_of(change: Change, trend: Trend) -> Shift:
+def shift_of(change: TrendChange, trend: SeriesTrend) -> Shift:
     """Return a change in the form that tables show."""
     first = trend.points[change.at]
     when, tone = first.committed or first.started, history_tables.tone_of(change.change, trend.series.better)
@@ -69,7 +69,7 @@ def index_table(rows: Sequence[IndexRow]) -> Table:
     return history_tables.index(rows)
 
 
-def chosen(root: Path, asked: HistoryFilter, tell: Tell) -> list[Trend]:
+def chosen(root: Path, asked: HistoryFilter, tell: Tell) -> list[SeriesTrend]:
     """Return the trends of a benchmark, or of all whose names contain the text. Raises UserError if there are none."""
     found = _read(root, asked, tell, newest=None)
     exact = [trend for trend in found if trend.series.benchmark == asked.benchmark]
@@ -81,21 +81,21 @@ def chosen(root: Path, asked: HistoryFilter, tell: Tell) -> list[Trend]:
     raise UserError.of(f"the history has no matching runs of {clean_name(asked.benchmark)!r}", hint)
 
 
-def _read(root: Path, asked: HistoryFilter, tell: Tell, newest: int | None = NEWEST) -> list[Trend]:
+def _read(root: Path, asked: HistoryFilter, tell: Tell, newest: int | None = NEWEST) -> list[SeriesTrend]:
     found, _ = followed_trends(root, asked, tell, newest)
     return found
 
 
 def followed_trends(
     root: Path, asked: HistoryFilter, tell: Tell, newest: int | None = None
-) -> tuple[list[Trend], dict[str, int]]:
+) -> tuple[list[SeriesTrend], dict[str, int]]:
     """Return the requested trends, with all points or the ``newest``, and the order of their commits."""
     with shown(root, tell) as history:
         order = commit_order(root, history.revisions())
         return list(trends(history, asked, order, newest)), order
 
 
-def heading(trend: Trend, others: Sequence[Trend]) -> str:
+def heading(trend: SeriesTrend, others: Sequence[SeriesTrend]) -> str:
     """Return the heading of a table of runs."""
     apart = parameters_of(trend, others)
     machine = f", machine {trend.series.machine[:12]}" if len({item.series.machine for item in others}) > 1 else ""
@@ -103,7 +103,7 @@ def heading(trend: Trend, others: Sequence[Trend]) -> str:
     return f"{series.benchmark} {in_words(series.metric)} {series.statistic}{machine}{behind}"
 
 
-def runs_table(trend: Trend) -> Table:
+def runs_table(trend: SeriesTrend) -> Table:
     """Return the runs of a trend as a table, with its changes."""
     marks = [""] * len(trend.points)
     for change in changes_of(trend):
@@ -116,7 +116,7 @@ def changes_table(found: Sequence[LocatedChange]) -> Table:
     return history_tables.changes([_row(item) for item in found])
 
 
-def change_row(root: Path, trend: Trend, change: Change, order: dict[str, int]) -> ChangeRow:
+def change_row(root: Path, trend: SeriesTrend, change: TrendChange, order: dict[str, int]) -> ChangeRow:
     """Return a change of one trend as a row of a table."""
     return _row(located_change(root, trend, change, order))
 
@@ -175,7 +175,7 @@ def row_as_json(row: IndexRow) -> dict[str, Any]:
     }
 
 
-def trend_as_json(trend: Trend) -> dict[str, Any]:
+def trend_as_json(trend: SeriesTrend) -> dict[str, Any]:
     """Return a series with all its points as data, values in base units."""
     series = trend.series
     names = (

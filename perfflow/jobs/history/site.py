@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from perfflow.jobs.history.overview import change_row, followed_trends
-from perfflow.jobs.history.suspicion_report import Change, changes_of
-from perfflow.jobs.history.trends import HistoryFilter, Trend, parameters_of
+from perfflow.jobs.history.suspicion_report import TrendChange, changes_of
+from perfflow.jobs.history.trends import HistoryFilter, SeriesTrend, parameters_of
 from perfflow.model.errors import UserError
 from perfflow.report.history_tables import Followed
 from perfflow.report.html.history_site import FOLDER, INDEX, MOST_DRAWN, path_of, render_benchmark, render_index
@@ -73,7 +73,7 @@ MARK = ".perfflow-history"
 def build(root: Path, folder: Path, asked: HistoryFilter, tell: Tell) -> int:
     """Write the pages and return their number. Raises UserError for a folder with other files."""
     found, order = followed_trends(root, asked, tell)
-    project, of_benchmark = root.resolve().name, defaultdict[str, list[Trend]](list)
+    project, of_benchmark = root.resolve().name, defaultdict[str, list[SeriesTrend]](list)
     for trend in found:
         of_benchmark[trend.series.benchmark].append(trend)
     pages_wanted = {INDEX, *map(path_of, of_benchmark)}
@@ -127,7 +127,7 @@ def _written_before(folder: Path) -> set[str] | None:
 
 
 def _written(
-    root: Path, folder: Path, project: str, order: dict[str, int], trends: Sequence[Trend]
+    root: Path, folder: Path, project: str, order: dict[str, int], trends: Sequence[SeriesTrend]
 ) -> tuple[str, list[Followed]]:
     """Write the page of one benchmark. Return its path, and its series without points, for the index."""
     found = [_followed(root, trend, trends, order) for trend in trends]
@@ -136,7 +136,7 @@ def _written(
     return path, [replace(item, points=()) for item in found]
 
 
-def _followed(root: Path, trend: Trend, others: Sequence[Trend], order: dict[str, int]) -> Followed:
+def _followed(root: Path, trend: SeriesTrend, others: Sequence[SeriesTrend], order: dict[str, int]) -> Followed:
     found = [change for change in changes_of(trend) if 0 < change.at < len(trend.points)]
     rows = [change_row(root, trend, change, order) for change in found]
     ats = [change.at for change in found]
@@ -144,7 +144,7 @@ def _followed(root: Path, trend: Trend, others: Sequence[Trend], order: dict[str
     return Followed(trend.series, trend.points, ats, rows, levels, trend.is_flaky, parameters_of(trend, others))
 
 
-def _levels(trend: Trend, found: Sequence[Change]) -> list[tuple[int, int, float]]:
+def _levels(trend: SeriesTrend, found: Sequence[TrendChange]) -> list[tuple[int, int, float]]:
     """Return (start, end, level) of each stretch between changes. A drifting stretch has no level and is left out."""
     if not found:
         return []

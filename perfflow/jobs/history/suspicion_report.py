@@ -18,13 +18,13 @@ from statistics import NormalDist
 from typing import Any
 
 from perfflow.jobs.history.collect import opened, shown
-from perfflow.jobs.history.trends import HistoryFilter, HotspotShift, Trend, commit_order, hotspot_shifts, trends
+from perfflow.jobs.history.trends import HistoryFilter, HotspotShift, SeriesTrend, commit_order, hotspot_shifts, trends
 from perfflow.model.errors import UserError
 from perfflow.report.history_tables import SuspicionRow, weight_of
 from perfflow.stats import change_points
 from perfflow.stats.change_points import SAME, SuspicionStatus
 from perfflow.stats.paired_test import quantile
-from perfflow.store.history.database import Measured
+from perfflow.store.history.database import StoredValue
 from perfflow.store.history.summary import CONFIRMED, OPEN, WITHDRAWN, StoredSuspicion
 from perfflow.trees import repository as repositories
 
@@ -34,7 +34,7 @@ MOST_COMMITS = 50
 
 
 @dataclass(frozen=True)
-class Change:
+class TrendChange:
     """A change of level between two points of a trend; ``at`` is the first point after it.
 
     With 95% confidence, it lies between ``earliest`` and ``latest``. ``before`` and ``after`` are in base units.
@@ -54,13 +54,13 @@ class Change:
     is_drift: bool = False
 
 
-def changes_of(trend: Trend) -> list[Change]:
+def changes_of(trend: SeriesTrend) -> list[TrendChange]:
     """Return the changes and drifts of a trend, oldest first; none if a value is not positive."""
     found = _searched(trend)
     if found is None:
         return []
     levels = [
-        Change(
+        TrendChange(
             *(item.at, item.earliest, item.latest, math.exp(item.before), math.exp(item.after)),
             *(math.expm1(item.size), math.expm1(item.low), math.expm1(item.high), item.confidence),
         )
@@ -70,37 +70,37 @@ def changes_of(trend: Trend) -> list[Change]:
     return sorted([*levels, *drifts], key=lambda item: item.at)
 
 
-def _searched(trend: Trend) -> change_points.FoundChanges | None:
+def _searched(trend: SeriesTrend) -> change_points.FoundChanges | None:
     logs = logs_of(trend)
     return change_points.changes(*logs) if logs else None
 
 
-def logs_of(trend: Trend) -> tuple[list[float], list[float]] | None:
+def logs_of(trend: SeriesTrend) -> tuple[list[float], list[float]] | None:
     """Return the logarithms of a trend's values, and their standard errors; None if a value is not positive."""
     if any(point.value <= 0 for point in trend.points):
         return None
     return [math.log(point.value) for point in trend.points], [_error(point) for point in trend.points]
 
 
-def _error(point: Measured) -> float:
+def _error(point: StoredValue) -> float:
     """Return the standard error of a value's logarithm, from its interval; 0 if that is not known."""
     if point.low is None or point.high is None or point.low <= 0:
         return 0.0
     return max(0.0, math.log(point.high / point.low)) / _WIDTH
 
 
-def _drifted(trend: Trend, drift: Any) -> Change:
+def _drifted(trend: SeriesTrend, drift: Any) -> TrendChange:
     before, after = trend.points[drift.begin].value, trend.points[min(drift.end, len(trend.points) - 1)].value
     size = math.expm1(drift.size)
-    return Change(drift.begin, drift.begin, drift.end, before, after, size, size, size, 1.0, is_drift=True)
+    return TrendChange(drift.begin, drift.begin, drift.end, before, after, size, size, size, 1.0, is_drift=True)
 
 
 @dataclass(frozen=True)
 class LocatedChange:
     """A change with its benchmark, its commits (newest first), and the command that bisects it."""
 
-    trend: Trend
-    change: Change
+    trend: SeriesTrend
+    change: TrendChange
     commits: tuple[str, ...]
     range: str
     bisect: str
@@ -155,12 +155,12 @@ def all_changes(root: Path, asked: HistoryFilter, tell: Tell) -> list[LocatedCha
     return sorted(found_changes, key=lambda item: item.trend.points[item.change.at].started, reverse=True)
 
 
-def _hotspots(root: Path, trend: Trend, change: Change) -> tuple[HotspotShift, ...]:
+def _hotspots(root: Path, trend: SeriesTrend, change: TrendChange) -> tuple[HotspotShift, ...]:
     before, after = trend.points[: change.at][::-1], trend.points[change.latest if change.is_drift else change.at :]
     return hotspot_shifts(root, trend.series.benchmark, before, after, change.change)
 
 
-def located_change(root: Path, trend: Trend, change: Change, order: dict[str, int]) -> LocatedChange:
+def located_change(root: Path, trend: SeriesTrend, change: TrendChange, order: dict[str, int]) -> LocatedChange:
     """Return a change with the commits between its points, as far as the repository has them."""
     points = trend.points
     good = next((point.revision for point in reversed(points[: change.at]) if point.revision in order), "")
@@ -199,14 +199,14 @@ _STATES = {SuspicionStatus.CONFIRMED: CONFIRMED, SuspicionStatus.WITHDRAWN: WITH
 
 
 @dataclass(frozen=True)
-class Suspicion:
+class TrendSuspicion:
     """One suspicion in its trend; ``at`` is the index of its first point.
 
     ``is_news``: this call found or settled it. ``base`` and ``head`` are the revisions to measure in pairs, both '' if
     the repository lacks one.
     """
 
-    trend: Trend
+    trend: SeriesTrend
     kept: StoredSuspicion
     at: int
     base: str
@@ -263,12 +263,12 @@ class Suspicion:
         )
 
 
-def suspicions(root: Path, asked: HistoryFilter, tell: Tell, now: str) -> list[Suspicion]:
+def suspicions(root: Path, asked: HistoryFilter, tell: Tell, now: str) -> list[TrendSuspicion]:
     """Check the newest points of all requested series, and review earlier suspicions.
 
     The findings are stored in the history. ``now`` is the current time (RFC 3339).
     """
-    found: list[Suspicion] = []
+    found: list[TrendSuspicion] = []
     with shown(root, tell) as history:
         order = commit_order(root, history.revisions())
         # Suspicions are based on a series' own values only, not on converted values of another machine.
@@ -282,13 +282,15 @@ def suspicions(root: Path, asked: HistoryFilter, tell: Tell, now: str) -> list[S
     return found
 
 
-def keep(root: Path, found: Sequence[Suspicion], tell: Tell) -> None:
+def keep(root: Path, found: Sequence[TrendSuspicion], tell: Tell) -> None:
     """Store the states of suspicions."""
     with opened(root, tell) as history:
         history.keep_suspicions([item.kept for item in found])
 
 
-def _looked_at(trend: Trend, known: Sequence[StoredSuspicion], now: str) -> Iterator[tuple[StoredSuspicion, bool]]:
+def _looked_at(
+    trend: SeriesTrend, known: Sequence[StoredSuspicion], now: str
+) -> Iterator[tuple[StoredSuspicion, bool]]:
     """Yield each suspicion of a trend with its current state, and whether this call found or settled it."""
     logs = logs_of(trend)
     if logs is None:
@@ -317,12 +319,12 @@ def _looked_at(trend: Trend, known: Sequence[StoredSuspicion], now: str) -> Iter
         )
 
 
-def _is_new(trend: Trend, at: int) -> bool:
+def _is_new(trend: SeriesTrend, at: int) -> bool:
     return len(trend.points) - at <= SAME
 
 
 def _new(
-    trend: Trend,
+    trend: SeriesTrend,
     logs: tuple[list[float], list[float]],
     found: change_points.FoundChanges,
     known: Sequence[StoredSuspicion],
@@ -339,7 +341,7 @@ def _new(
     return None if new is None or any(abs(new.at - at) <= SAME for at in told.values()) else new
 
 
-def _of_change(trend: Trend, found: change_points.FoundChanges, start: int) -> change_points.Suspicion | None:
+def _of_change(trend: SeriesTrend, found: change_points.FoundChanges, start: int) -> change_points.Suspicion | None:
     """Return the newest change as a suspicion, if it is among the newest points."""
     new = [item for item in found.changes if _is_new(trend, item.at) and item.at > start]
     if not new:
@@ -350,7 +352,7 @@ def _of_change(trend: Trend, found: change_points.FoundChanges, start: int) -> c
     return change_points.Suspicion(last.at, start, last.before, last.size, min(z, sys.float_info.max))
 
 
-def _places(trend: Trend) -> dict[tuple[str, str], int]:
+def _places(trend: SeriesTrend) -> dict[tuple[str, str], int]:
     """Return the index of each (run, revision); of several points the first."""
     found: dict[tuple[str, str], int] = {}
     for at, point in enumerate(trend.points):
@@ -372,7 +374,7 @@ class _Commits:
     def __init__(self, root: Path, order: Mapping[str, int]) -> None:
         self._root, self._order = root, order
 
-    def ends(self, points: Sequence[Measured], at: int) -> tuple[str, str]:
+    def ends(self, points: Sequence[StoredValue], at: int) -> tuple[str, str]:
         """Return a revision a few points before a suspicion, and the newest one; both '' if there are not two."""
         able = [point.revision if self._is_known(point) else "" for point in points]
         before, after = [name for name in able[:at] if name], [name for name in able[at:] if name]
@@ -381,7 +383,7 @@ class _Commits:
         base, head = before[max(0, len(before) - _BEFORE)], after[-1]
         return (base, head) if base != head and self._is_ancestor(base, head) else ("", "")
 
-    def _is_known(self, point: Measured) -> bool:
+    def _is_known(self, point: StoredValue) -> bool:
         return point.revision in self._order and not point.dirty
 
     def _is_ancestor(self, base: str, head: str) -> bool:
@@ -393,9 +395,11 @@ class _Commits:
         return done.status == 0
 
 
-def _shown(trend: Trend, looked_at: Sequence[tuple[StoredSuspicion, bool]], commits: _Commits) -> Iterator[Suspicion]:
+def _shown(
+    trend: SeriesTrend, looked_at: Sequence[tuple[StoredSuspicion, bool]], commits: _Commits
+) -> Iterator[TrendSuspicion]:
     places = _places(trend)
     for item, is_news in looked_at:
         at = places.get((item.first, item.first_revision))
         if at is not None:
-            yield Suspicion(trend, item, at, *commits.ends(trend.points, at), is_news)
+            yield TrendSuspicion(trend, item, at, *commits.ends(trend.points, at), is_news)

@@ -27,7 +27,7 @@ from perfflow.model.result import Result
 from perfflow.report.text_table import visible
 from perfflow.stats.paired_test import mean_interval, quantile
 from perfflow.store import result_file
-from perfflow.store.history.database import History, Measured, Series
+from perfflow.store.history.database import History, StoredSeries, StoredValue
 from perfflow.store.history.stored import listed
 from perfflow.store.run_folder import HOME, RESULT
 from perfflow.trees import repository as repositories
@@ -66,7 +66,9 @@ def machine_named(word: str, option: str, known: Sequence[str]) -> str:
     raise UserError.of(f"{option} {word} {said}", f"write one of: {listed(found or known)}")
 
 
-def rebased(new: Sequence[Measured], old: Sequence[Measured], machine: str) -> tuple[list[Measured], Rebased] | None:
+def rebased(
+    new: Sequence[StoredValue], old: Sequence[StoredValue], machine: str
+) -> tuple[list[StoredValue], Rebased] | None:
     """Return the ``old`` points of ``machine`` on the scale of the ``new`` ones, and the factor.
 
     Points of revisions that ``new`` contains are left out. None if both have too few revisions in common.
@@ -81,7 +83,7 @@ def rebased(new: Sequence[Measured], old: Sequence[Measured], machine: str) -> t
     return [_scaled(point, found) for point in old if point.revision not in ours], found
 
 
-def _levels(points: Sequence[Measured]) -> dict[str, float]:
+def _levels(points: Sequence[StoredValue]) -> dict[str, float]:
     """Return the logarithm of the median value of each revision, without values of uncommitted changes."""
     values: dict[str, list[float]] = defaultdict(list)
     for point in points:
@@ -90,12 +92,12 @@ def _levels(points: Sequence[Measured]) -> dict[str, float]:
     return {revision: quantile(found, 0.5) for revision, found in values.items()}
 
 
-def _scaled(point: Measured, by: Rebased) -> Measured:
+def _scaled(point: StoredValue, by: Rebased) -> StoredValue:
     low, high = (None if end is None else end * by.factor for end in (point.low, point.high))
     return point._replace(value=point.value * by.factor, low=low, high=high, rebased=by.machine)
 
 
-def key_of(series: Series) -> tuple[str, ...]:
+def key_of(series: StoredSeries) -> tuple[str, ...]:
     """Return the fields that two series of different machines must share to be comparable."""
     return (series.benchmark, series.metric, series.statistic, series.workflow, series.params)
 
@@ -108,7 +110,7 @@ def too_few(old: str, new: str, overlaps: Iterator[int]) -> UserError:
     return UserError.of(text, hint)
 
 
-def overlap(new: Sequence[Measured], old: Sequence[Measured]) -> int:
+def overlap(new: Sequence[StoredValue], old: Sequence[StoredValue]) -> int:
     """Return how many revisions both measured."""
     return len(_levels(new).keys() & _levels(old).keys())
 
@@ -141,11 +143,11 @@ class HistoryFilter:
 
 
 @dataclass(frozen=True)
-class Trend:
+class SeriesTrend:
     """A series with its points in commit order."""
 
-    series: Series
-    points: tuple[Measured, ...]
+    series: StoredSeries
+    points: tuple[StoredValue, ...]
     rebased: Rebased | None = None
     """How values of another machine were converted, if the points include some."""
 
@@ -185,7 +187,7 @@ def moment(text: str) -> datetime:
 
 def trends(
     history: History, asked: HistoryFilter, order: Mapping[str, int], newest: int | None = NEWEST
-) -> Iterator[Trend]:
+) -> Iterator[SeriesTrend]:
     """Yield the requested trends by benchmark and metric, each with the requested points.
 
     Raises UserError if values are to be converted to another machine and that is not possible.
@@ -195,8 +197,8 @@ def trends(
 
 
 def _with_rebased(
-    history: History, asked: HistoryFilter, order: Mapping[str, int], own: Sequence[Trend]
-) -> Iterator[Trend]:
+    history: History, asked: HistoryFilter, order: Mapping[str, int], own: Sequence[SeriesTrend]
+) -> Iterator[SeriesTrend]:
     """Yield one machine's trends, with another machine's values where both have enough revisions in common."""
     known = list(history.machines())
     old = machine_named(asked.rebase, "--rebase", known)
@@ -212,14 +214,14 @@ def _with_rebased(
         if found:
             points, by = found
             series = replace(trend.series, points=trend.series.points + len(points))
-            yield Trend(series, tuple(in_order([*points, *trend.points], order)), by)
+            yield SeriesTrend(series, tuple(in_order([*points, *trend.points], order)), by)
         else:
             yield trend
 
 
 def _of_machines(
     history: History, asked: HistoryFilter, order: Mapping[str, int], newest: int | None
-) -> Iterator[Trend]:
+) -> Iterator[SeriesTrend]:
     for series in history.series():
         # Metrics without a direction are only shown if the user names them.
         if asked.metric != series.metric and (asked.metric or series.better == "none"):
@@ -230,10 +232,10 @@ def _of_machines(
             continue
         points = [point for point in history.points(series.id, newest) if _is_wanted(point, asked)]
         if points:
-            yield Trend(series, tuple(in_order(points, order)))
+            yield SeriesTrend(series, tuple(in_order(points, order)))
 
 
-def _is_wanted(point: Measured, asked: HistoryFilter) -> bool:
+def _is_wanted(point: StoredValue, asked: HistoryFilter) -> bool:
     if asked.branch and point.branch != asked.branch:
         return False
     return asked.since is None or moment(point.committed or point.started) >= asked.since
@@ -280,7 +282,7 @@ def _walk(git: Git, bounds: Sequence[str], known: Mapping[str, int]) -> list[str
     return [revision for revision in met if revision in known]
 
 
-def in_order(points: Iterable[Measured], order: Mapping[str, int]) -> list[Measured]:
+def in_order(points: Iterable[StoredValue], order: Mapping[str, int]) -> list[StoredValue]:
     """Sort points by the commit graph if their revisions are known, else by date; points of one revision by date.
 
     A point without a known revision keeps its position by date among the others.
@@ -292,7 +294,7 @@ def in_order(points: Iterable[Measured], order: Mapping[str, int]) -> list[Measu
     return [next(placed) if point.revision in order else point for point in by_date]
 
 
-def parameters_of(trend: Trend, others: Sequence[Trend]) -> str:
+def parameters_of(trend: SeriesTrend, others: Sequence[SeriesTrend]) -> str:
     """Return what distinguishes a trend from others of its benchmark and metric: differing parameters, its workflow.
 
     Converted values of another machine are always mentioned.
@@ -312,7 +314,7 @@ def parameters_of(trend: Trend, others: Sequence[Trend]) -> str:
     return ", ".join([*words, trend.rebased.text()] if trend.rebased else words)
 
 
-def _params(series: Series) -> dict[str, object]:
+def _params(series: StoredSeries) -> dict[str, object]:
     found = json.loads(series.params) if series.params else {}
     return found if isinstance(found, dict) else {}
 
@@ -344,7 +346,7 @@ class HotspotShift:
 
 
 def hotspot_shifts(
-    root: Path, benchmark: str, before: Iterable[Measured], after: Iterable[Measured], change: float
+    root: Path, benchmark: str, before: Iterable[StoredValue], after: Iterable[StoredValue], change: float
 ) -> tuple[HotspotShift, ...]:
     """Return the functions whose cost moved most in the direction of a change, at most 3, the largest first.
 
@@ -362,7 +364,7 @@ def hotspot_shifts(
 _Shares = dict[str, float]
 
 
-def _profiled(root: Path, benchmark: str, points: Iterable[Measured]) -> list[tuple[dict[str, _Shares], str]]:
+def _profiled(root: Path, benchmark: str, points: Iterable[StoredValue]) -> list[tuple[dict[str, _Shares], str]]:
     """Return (tool → function → share, run) of the benchmark for each profiled run."""
     runs = list(dict.fromkeys(point.run for point in points))[:_LOOKED_AT]
     found = [(_shares(root, run, benchmark), run) for run in runs]

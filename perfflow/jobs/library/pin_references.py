@@ -467,14 +467,14 @@ class LibraryTest(WorkflowPart):
 
 
 @dataclass(frozen=True)
-class Outcome:
+class LibraryTestResult:
     """The name of a test, and its failures; none if it passed."""
 
     name: str
     wrong: tuple[str, ...] = ()
 
 
-def tested(folder: Path) -> Iterator[Outcome]:
+def tested(folder: Path) -> Iterator[LibraryTestResult]:
     """Validate each workflow of a library and run its tests, one by one, in a copy of it. Raises UserError."""
     flows = [path for path in search_path.workflows(folder) if path.parent == folder / search_path.FOLDER]
     if not flows:
@@ -490,13 +490,13 @@ def tested(folder: Path) -> Iterator[Outcome]:
         shutil.copytree(folder, copy, symlinks=True, ignore=_LEFT_OUT)
         for path in flows:
             name = f"{search_path.FOLDER}/{path.name}"
-            yield Outcome(name, tuple(_invalid(copy, name)))
+            yield LibraryTestResult(name, tuple(_invalid(copy, name)))
         for path, test in tests.items():
-            yield Outcome(f"{TESTS}/{path.name}", tuple(_failures(copy, test)))
+            yield LibraryTestResult(f"{TESTS}/{path.name}", tuple(_failures(copy, test)))
     known = {(folder / test.workflow).resolve() for test in tests.values()}
     for path in flows:
         if path.resolve() not in known:
-            yield Outcome(f"{search_path.FOLDER}/{path.name}", ("no test under tests/ runs it",))
+            yield LibraryTestResult(f"{search_path.FOLDER}/{path.name}", ("no test under tests/ runs it",))
 
 
 def _read(path: Path) -> LibraryTest:

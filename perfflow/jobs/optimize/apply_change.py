@@ -32,7 +32,7 @@ from perfflow.store.record import Record
 from perfflow.tools import regular_files
 from perfflow.tools.adapter import Role
 from perfflow.trees import patches
-from perfflow.trees.patches import Difference, changed_paths, difference
+from perfflow.trees.patches import TreeDifference, changed_paths, difference
 from perfflow.trees.repository import Repository
 from perfflow.trees.slots import Slot
 from perfflow.workflow.document import Loc, replace_file
@@ -56,11 +56,11 @@ class RejectedError(Exception):
 
 
 @dataclass(frozen=True)
-class Change:
+class AppliedChange:
     """The tree with the change, its difference from the tree below it, and the candidate's own settings."""
 
     tree: str
-    difference: Difference
+    difference: TreeDifference
     own: Settings
 
 
@@ -123,7 +123,7 @@ def edited(session: RunSession, planned: Planned, run: StepRun, slot: Slot) -> s
     return recorded.tree
 
 
-def change_of(repository: Repository, stage: Stage, base: str, tree: str, own: Settings) -> Change:
+def change_of(repository: Repository, stage: Stage, base: str, tree: str, own: Settings) -> AppliedChange:
     """Return the change that a candidate makes.
 
     Raises RejectedError if it changes nothing, or ("needs approval") if the change exceeds the limits of the stage.
@@ -137,7 +137,7 @@ def change_of(repository: Repository, stage: Stage, base: str, tree: str, own: S
             raise RejectedError(f"needs approval: it touches {path}, which `forbid: {glob}` protects")
     if stage.max_diff is not None and found.lines > stage.max_diff:
         raise RejectedError(f"needs approval: it changes {found.lines} lines, `max-diff` is {stage.max_diff}")
-    return Change(tree, found, own)
+    return AppliedChange(tree, found, own)
 
 
 def _covers(glob: str, path: str) -> bool:
@@ -228,7 +228,7 @@ _BY_HAND = "run without --apply, which shows the settings, and write them by han
 
 
 @dataclass(frozen=True)
-class Target:
+class WorkflowTarget:
     """The workflow file and its bytes when the run began. Links are followed, so that they stay links."""
 
     path: Path
@@ -241,11 +241,11 @@ class Target:
         return text.encode("utf-8"), found
 
 
-def target(opened: Opened) -> Target:
+def target(opened: Opened) -> WorkflowTarget:
     """Return the file that settings are written into. Raises UserError if it can no longer be read."""
     try:
         with opened.path.open("rb") as stream:
-            return Target(Path(os.path.realpath(opened.path)), str(opened.path), stream.read(LARGEST + 1))
+            return WorkflowTarget(Path(os.path.realpath(opened.path)), str(opened.path), stream.read(LARGEST + 1))
     except OSError as error:
         raise UserError.of(f"{opened.path}: {error.strerror}", _BY_HAND) from error
 
@@ -266,7 +266,7 @@ def require_appliable(opened: Opened, selected: Collection[str]) -> None:
         file.written(step.params or {}, step.env)
 
 
-def _require_writable(file: Target) -> None:
+def _require_writable(file: WorkflowTarget) -> None:
     # Root can write every file, but a file without any write bit was protected on purpose.
     protected = not file.path.stat().st_mode & (stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH)
     if protected or not os.access(file.path, os.W_OK) or not os.access(file.path.parent, os.W_OK):
@@ -314,7 +314,7 @@ def why_not_applied(result: Result) -> str:
     return f"{', '.join(failed)} failed on the kept changes" if failed else ""
 
 
-def apply_settings(file: Target, params: Mapping[str, Any], env: Mapping[str, str]) -> list[Written]:
+def apply_settings(file: WorkflowTarget, params: Mapping[str, Any], env: Mapping[str, str]) -> list[Written]:
     """Write the settings atomically and keep the file's mode. Raises UserError, also if the file was changed."""
     new, found = file.written(params, env)
     replace_file(file.path, file.shown, file.raw, new, "write them by hand")

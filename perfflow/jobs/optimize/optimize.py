@@ -22,7 +22,7 @@ from perfflow.execute.invoke import Failure
 from perfflow.execute.prepare import PreparationError
 from perfflow.execute.schedule import StepRun, StepStatus
 from perfflow.jobs.optimize.apply_change import (
-    Change,
+    AppliedChange,
     RejectedError,
     brief_of,
     change_of,
@@ -51,12 +51,12 @@ from perfflow.store.run_facts import Branch, Effect, LastWords, StepFindings, Tr
 from perfflow.store.run_folder import Subrun, write_text
 from perfflow.tools.adapter import Role
 from perfflow.trees import commits, patches
-from perfflow.trees.repository import Repository, State
+from perfflow.trees.repository import CodeState, Repository
 from perfflow.trees.slots import Slot, Slots, open_slots
 from perfflow.trees.snapshots import snapshot
 from perfflow.verdict import targets
 from perfflow.verdict.acceptance import SAME_FILES, Acceptance, Goal, accept, effect_of
-from perfflow.verdict.comparison import Comparison
+from perfflow.verdict.comparison import ComparedMetric
 from perfflow.verdict.gating import compared, covers
 from perfflow.workflow.load import Draft
 
@@ -66,7 +66,7 @@ _SHARE = "if it needs an ignored file, list the file under `worktree: {share: [.
 class AcceptedState:
     """The code and settings accepted so far, built in ``slot``. The other slot is for the next candidate."""
 
-    def __init__(self, session: RunSession, stage: StagePlan, slots: Slots, original: State) -> None:
+    def __init__(self, session: RunSession, stage: StagePlan, slots: Slots, original: CodeState) -> None:
         self._session, self._stage = session, stage
         self.original, self.state, self.settings = original, original, Settings()
         self.slot, self.other = slots.a, slots.b
@@ -133,7 +133,7 @@ class AcceptedState:
             raise Failure(said, log=error.log) from error
         self.context = context
 
-    def keep(self, state: State, change: Change, context: TreeContext) -> None:
+    def keep(self, state: CodeState, change: AppliedChange, context: TreeContext) -> None:
         """Accept a candidate, which is built in the other slot."""
         self.state, self.settings, self.context = state, change.own.on_top(self.settings), context
         self.slot, self.other = self.other, self.slot
@@ -149,7 +149,7 @@ def ledger_entry(
     name: str,
     decision: Decision,
     reason: str,
-    row: Comparison | None = None,
+    row: ComparedMetric | None = None,
     bound: float | None = None,
 ) -> Try:
     """Return the entry of one try."""
@@ -157,7 +157,7 @@ def ledger_entry(
     return Try(name, planned.step.technique or "", planned.step.why or "", decision, reason, bound, figures)
 
 
-def _figures(row: Comparison) -> TryFigures:
+def _figures(row: ComparedMetric) -> TryFigures:
     effect = effect_of(row)
     return TryFigures(
         benchmark=row.benchmark,
@@ -170,7 +170,7 @@ def _figures(row: Comparison) -> TryFigures:
     )
 
 
-def with_change(found: Try, change: Change, path: str) -> Try:
+def with_change(found: Try, change: AppliedChange, path: str) -> Try:
     """Add the change to an entry; ``path`` is that of the diff in the run's folder.
 
     If files changed but the same programs ran, the change was probably not built.
@@ -209,7 +209,7 @@ class Rival:
     """An acceptable candidate. Of several alternatives, only the best one is kept."""
 
     planned: Planned
-    change: Change
+    change: AppliedChange
     subrun: Subrun
     found: Try
 
@@ -227,13 +227,13 @@ class Optimizer(TreeWork):
         self._ledger: list[Try] = []
         self._stop = ""
         self._rivals: list[Rival] = []
-        self._original: State | None = None
+        self._original: CodeState | None = None
         self._kept_names: list[str] = []
 
     def _try(self, planned: Planned, run: StepRun, name: str, attempt: int, bound: float | None) -> Try:
         """Apply one change, build it, check it, measure it against the accepted state, and keep or reject it."""
         kept, subrun = self._begun(), self._subrun(name)
-        change: Change | None = None
+        change: AppliedChange | None = None
         try:
             change = self._change(planned, run, subrun, attempt)
             context = kept.built(kept.other, change.tree, change.own.on_top(kept.settings), subrun, planned)
@@ -393,7 +393,7 @@ class Optimizer(TreeWork):
             raise Failure(f"{best.subrun.name} built before, but not again: {error}", log=error.log) from error
         self._keep(best, context)
 
-    def _change(self, planned: Planned, run: StepRun, subrun: Subrun, attempt: int) -> Change:
+    def _change(self, planned: Planned, run: StepRun, subrun: Subrun, attempt: int) -> AppliedChange:
         """Return the candidate's change. Raises RejectedError if it cannot be made or is not allowed."""
         kept = self._begun()
         base = kept.state.tree
@@ -460,7 +460,7 @@ class Optimizer(TreeWork):
         tail = masked(list(invoke.tail(log)), self._session.context.secrets)
         return LastWords(tuple(tail), str(log.relative_to(self._folder.path)))
 
-    def _kept_diff(self, found: Try, change: Change | None, subrun: Subrun) -> Try:
+    def _kept_diff(self, found: Try, change: AppliedChange | None, subrun: Subrun) -> Try:
         if change is None:
             return found
         path = self._folder.step(subrun.name) / DIFF
@@ -487,7 +487,7 @@ class Optimizer(TreeWork):
                 raise Failure(f"{error.filename}: {error.strerror}") from error
         return self._kept
 
-    def _note_original(self) -> State:
+    def _note_original(self) -> CodeState:
         """Record the tree before the first step after the setup. Raises Failure if a resumed run's tree changed."""
         if self._original is None:
             before = record_of(run_folder.events(self._folder.path)).original

@@ -49,7 +49,7 @@ class NoAnswerError(Exception):
 
 
 @dataclass(frozen=True)
-class Answer:
+class HttpResponse:
     """A server's response. Names of ``headers`` are lower case; ``data`` is None if the body is not JSON."""
 
     status: int
@@ -58,7 +58,7 @@ class Answer:
     data: Any = None
 
 
-def ask(request: Request, seconds: float) -> Answer:
+def ask(request: Request, seconds: float) -> HttpResponse:
     """Send a request and read the response, both within ``seconds``. Raises NoAnswerError.
 
     Redirects are not followed, so that the token goes to no other host.
@@ -73,7 +73,9 @@ def ask(request: Request, seconds: float) -> Answer:
         with response:
             body = b"".join(iter(partial(response.read, _CHUNK), b""))
             headers = {name.lower(): value for name, value in response.headers.items()}
-            return Answer(int(response.status or 0), str(response.reason), headers, _decoded(body, response.status))
+            return HttpResponse(
+                int(response.status or 0), str(response.reason), headers, _decoded(body, response.status)
+            )
     except URLError as error:
         sent = not isinstance(error.reason, ConnectionRefusedError | socket.gaierror)
         raise NoAnswerError(str(error.reason), sent=sent) from None
@@ -298,7 +300,7 @@ class GitHub:
             return answer.data
         raise self._refused(f"{method} {urlsplit(path).path}", answer)
 
-    def _refused(self, where: str, answer: Answer) -> RefusedError:
+    def _refused(self, where: str, answer: HttpResponse) -> RefusedError:
         said = answer.data.get("message") if isinstance(answer.data, dict) else None
         text = self._without_token(clipped(str(said or answer.reason), 300))
         if _is_limit(answer, text):
@@ -318,7 +320,7 @@ class GitHub:
         return str(masked(text, Secrets((self.token,))))
 
 
-def _is_limit(answer: Answer, said: str) -> bool:
+def _is_limit(answer: HttpResponse, said: str) -> bool:
     """Return whether this is a rate limit, for which GitHub also uses status 403."""
     if answer.status == 403:
         signs = "retry-after" in answer.headers or answer.headers.get("x-ratelimit-remaining") == "0"
@@ -326,7 +328,7 @@ def _is_limit(answer: Answer, said: str) -> bool:
     return answer.status == 429
 
 
-def _asked_pause(answer: Answer) -> float:
+def _asked_pause(answer: HttpResponse) -> float:
     """Return the seconds to wait after a rate limit."""
     asked = _seconds_until(answer.headers.get("retry-after"))
     if asked is None and answer.headers.get("x-ratelimit-remaining") == "0":
@@ -358,7 +360,7 @@ ACTIONS = "github-actions[bot]"
 
 
 @dataclass(frozen=True)
-class Target:
+class PostTarget:
     """Where to post. Without ``sha``, the commit comes from the result. Without ``pull``, it is found by the commit."""
 
     sha: str | None = None
@@ -381,7 +383,7 @@ def commit_of(result: Result, sha: str | None) -> str:
     return sha or str(measured)
 
 
-def post_check(github: GitHub, result: Result, target: Target) -> str:
+def post_check(github: GitHub, result: Result, target: PostTarget) -> str:
     """Create the check run with all its annotations; return a line about it."""
     if result.verdict is None:
         return "no check run: a comparison of two stored sets has no verdict"
@@ -392,7 +394,7 @@ def post_check(github: GitHub, result: Result, target: Target) -> str:
     return f"check run {first['name']}: {first['conclusion']}"
 
 
-def post_comment(github: GitHub, result: Result, target: Target) -> Sequence[str]:
+def post_comment(github: GitHub, result: Result, target: PostTarget) -> Sequence[str]:
     """Create or update the comment; return lines about what was done, or why nothing was."""
     pull = target.pull or _pull_of(github, commit_of(result, target.sha))
     if pull is None:

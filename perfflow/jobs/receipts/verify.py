@@ -13,8 +13,8 @@ from perfflow.model.result import Result
 from perfflow.model.version import VERSION
 from perfflow.session.perform import result_of_events
 from perfflow.store.receipts import manifest, verification
-from perfflow.store.receipts.manifest import Difference, sha256
-from perfflow.store.receipts.verification import Finding
+from perfflow.store.receipts.manifest import MachineDifference, sha256
+from perfflow.store.receipts.verification import ReceiptFinding
 from perfflow.store.result_file import require_verdict, to_text
 from perfflow.store.run_folder import EVENTS, RECEIPT, RESULT, require_ended
 from perfflow.tools import regular_files
@@ -28,10 +28,10 @@ class Verified:
     verdict: str
     sha256: str
     files: int
-    findings: tuple[Finding, ...]
-    data: tuple[Finding, ...]
+    findings: tuple[ReceiptFinding, ...]
+    data: tuple[ReceiptFinding, ...]
     """Declared input files that changed since the run. Later runs use other data."""
-    environment: tuple[Difference, ...]
+    environment: tuple[MachineDifference, ...]
 
     @property
     def holds(self) -> bool:
@@ -67,7 +67,7 @@ def _surroundings(result: Result) -> dict[str, Any]:
     return {"machine": result.machine, "versions": {"perfflow": result.run.version}}
 
 
-def _judged_otherwise(folder: Path, receipt: Mapping[str, Any], changed: Collection[str]) -> Iterator[Finding]:
+def _judged_otherwise(folder: Path, receipt: Mapping[str, Any], changed: Collection[str]) -> Iterator[ReceiptFinding]:
     try:
         stored = json.loads(regular_files.read(folder / RESULT))
     except (OSError, ValueError):
@@ -79,22 +79,24 @@ def _judged_otherwise(folder: Path, receipt: Mapping[str, Any], changed: Collect
         again = result_of_events(folder)
     except UserError as error:
         if EVENTS not in changed:
-            yield Finding("changed", EVENTS, error.problems[0].message)
+            yield ReceiptFinding("changed", EVENTS, error.problems[0].message)
         return
     if again.verdict != stored.get("verdict"):
-        yield Finding("verdict", RESULT, f"says {stored.get('verdict')!r}, but its events give {again.verdict!r}")
+        yield ReceiptFinding(
+            "verdict", RESULT, f"says {stored.get('verdict')!r}, but its events give {again.verdict!r}"
+        )
     elif again.run.version == VERSION and not {RESULT, EVENTS} & set(changed) and not _is(again, folder / RESULT):
-        yield Finding("verdict", RESULT, "its events give another result")
+        yield ReceiptFinding("verdict", RESULT, "its events give another result")
 
 
 def _is(result: Result, path: Path) -> bool:
     return to_text(result).encode("utf-8", "backslashreplace") == regular_files.read(path)
 
 
-def _data(root: Path, data: Mapping[str, str]) -> Iterator[Finding]:
+def _data(root: Path, data: Mapping[str, str]) -> Iterator[ReceiptFinding]:
     for name, digest in data.items():
         path = root / name
         if not path.is_file():
-            yield Finding("missing", name, "the input file is gone")
+            yield ReceiptFinding("missing", name, "the input file is gone")
         elif sha256(path) != digest:
-            yield Finding("changed", name, "the input file has changed since the run")
+            yield ReceiptFinding("changed", name, "the input file has changed since the run")

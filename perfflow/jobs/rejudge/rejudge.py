@@ -21,7 +21,7 @@ from perfflow.model.criteria import (
     order_problem,
     read_threshold,
 )
-from perfflow.model.errors import Place, Problem, Severity, UserError
+from perfflow.model.errors import Problem, Severity, SourcePosition, UserError
 from perfflow.model.result import Result
 from perfflow.model.targets import matches
 from perfflow.model.units import UnitError
@@ -56,7 +56,7 @@ class GivenThreshold:
     key: str
     text: str
     source: str = ""
-    place: Place | None = None
+    place: SourcePosition | None = None
 
 
 def with_thresholds(

@@ -57,7 +57,7 @@ from perfflow.store.run_facts import Expectation
 from perfflow.store.run_folder import RunFolder, json_lines
 from perfflow.tools.adapter import Role
 from perfflow.trees.overlay import overlaid
-from perfflow.trees.repository import Repository, State, look_at, open_repository
+from perfflow.trees.repository import CodeState, Repository, look_at, open_repository
 from perfflow.trees.slots import ASIDE, restore
 from perfflow.trees.snapshots import at, snapshot
 from perfflow.verdict.judge import judge
@@ -70,8 +70,8 @@ class RunTrees:
 
     draft: Draft
     repository: Repository | None = None
-    base: State | None = None
-    head: State | None = None
+    base: CodeState | None = None
+    head: CodeState | None = None
     told: dict[str, Any] | None = None
     unsure: tuple[str, ...] = ()
     """Warnings about files that the trees may lack."""
@@ -348,10 +348,10 @@ def _placed(session: RunSession, chosen: _Chosen, request: RunRequest, folder: R
         return False
 
     if not request.resume:
-        folder.append(placed_run.Partition(placement.name, trees.head.tree, tuple(chosen.groups)).event())
+        folder.append(placed_run.RunPartition(placement.name, trees.head.tree, tuple(chosen.groups)).event())
     keep_going = request.keep_going or chosen.is_gate
     work = placed_run.work_of(session, chosen.opened, placement, request.budget, keep_going=keep_going)
-    code = placed_run.Code(trees.repository, trees.head, trees.base)
+    code = placed_run.MeasuredCode(trees.repository, trees.head, trees.base)
     return placed_run.perform(session, code, chosen.groups, placement, work)
 
 

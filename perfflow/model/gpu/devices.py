@@ -43,7 +43,7 @@ _VENDOR = {"nvidia", "tesla", "geforce"}
 
 
 @dataclass(frozen=True)
-class Figure:
+class PublishedFigure:
     """A published number in base units, and its source document."""
 
     value: float
@@ -61,7 +61,7 @@ class Device:
     name: str
     capability: str
     reported: tuple[str, ...]
-    figures: Mapping[str, Figure]
+    figures: Mapping[str, PublishedFigure]
 
     def roof(self, precision: str) -> Roof | None:
         """Return the roof of kernels in one of ``PRECISIONS``; None if the table lacks that peak."""
@@ -97,7 +97,7 @@ def devices() -> tuple[Device, ...]:
             entry["capability"],
             tuple(entry["reported"]),
             {
-                name: Figure(value, sources[source])
+                name: PublishedFigure(value, sources[source])
                 for source, figures in entry["figures"].items()
                 for name, value in (_base(key, number) for key, number in figures.items())
             },
@@ -247,7 +247,7 @@ class OnDevice:
 
 
 @dataclass(frozen=True)
-class Row:
+class DeviceRow:
     """A row of the table. ``slower``: time / fastest time; ``of_best``: share / best share."""
 
     kernel: str
@@ -258,7 +258,7 @@ class Row:
     of_best: float | None
 
 
-def rows(measured: Iterable[OnDevice]) -> tuple[Row, ...]:
+def rows(measured: Iterable[OnDevice]) -> tuple[DeviceRow, ...]:
     """Sort each kernel's devices by their share of the roof, best first; those without a roof come last, by time.
 
     Kernels keep their order. ``of_best`` shows how well the code fits a device compared to the one that it fits best.
@@ -269,11 +269,11 @@ def rows(measured: Iterable[OnDevice]) -> tuple[Row, ...]:
     return tuple(row for group in by_kernel.values() for row in _of_one(group))
 
 
-def _of_one(group: list[OnDevice]) -> list[Row]:
+def _of_one(group: list[OnDevice]) -> list[DeviceRow]:
     fastest = min(one.seconds for one in group)
     best = max((one.share for one in group if one.share is not None), default=0.0)
     lines = [
-        Row(
+        DeviceRow(
             one.kernel,
             one.device,
             one.seconds,

@@ -33,7 +33,7 @@ _KIB = 1024
 
 
 @dataclass(frozen=True)
-class Limits:
+class OccupancyLimits:
     """Limits of one compute capability, per SM unless stated otherwise; memory in bytes, registers of 32 bits."""
 
     capability: str
@@ -76,10 +76,10 @@ def _limits(
     kibibytes: tuple[int, ...],
     f32_cores: int,
     barriers: int | None = None,
-) -> Limits:
+) -> OccupancyLimits:
     """Return one row. From 8.0 on, the driver reserves 1 KiB in each block, and shared memory has units of 128 B."""
     since_ampere = int(capability.split(".", maxsplit=1)[0]) >= 8
-    return Limits(
+    return OccupancyLimits(
         capability,
         architecture,
         warps,
@@ -111,10 +111,10 @@ _ROWS = (
     _limits("12.0", "Blackwell", 48, 24, _GA10X, 128, barriers=24),
     _limits("12.1", "Blackwell", 48, 24, _GA10X, 128, barriers=24),
 )
-ARCHITECTURES: Mapping[str, Limits] = {row.capability: row for row in _ROWS}
+ARCHITECTURES: Mapping[str, OccupancyLimits] = {row.capability: row for row in _ROWS}
 
 
-def limits_of(capability: str) -> Limits:
+def limits_of(capability: str) -> OccupancyLimits:
     """Return the limits of a compute capability, written as in ncu (``8.6``), or as ``sm_86`` or ``86``.
 
     Raises UserError for one that is not in the table, because limits of a similar one would give wrong occupancies.
@@ -141,7 +141,7 @@ class Limiter(StrEnum):
 
 
 @dataclass(frozen=True)
-class Launch:
+class LaunchShape:
     """A kernel launch: threads per block, registers per thread, bytes of shared memory per block.
 
     ``shared`` is static and dynamic together, without the part that the driver reserves. ``carveout`` is the size in
@@ -172,8 +172,8 @@ class Launch:
 class Occupancy:
     """Blocks that an SM holds at once, by resource and overall. With 0 blocks the launch fails."""
 
-    launch: Launch
-    limits: Limits
+    launch: LaunchShape
+    limits: OccupancyLimits
     allowed: Mapping[Limiter, int]
     """Blocks that each resource allows, without resources that the launch does not use."""
 
@@ -212,7 +212,7 @@ class Waves:
     """Largest share of the run that the partial wave may take if all blocks take equally long, 0 to 1."""
 
 
-def occupancy(launch: Launch, limits: Limits) -> Occupancy:
+def occupancy(launch: LaunchShape, limits: OccupancyLimits) -> Occupancy:
     """Return the number of blocks of a launch that an SM with these limits holds at once, and its limiters."""
     allowed = {Limiter.WARPS: _by_warps(launch, limits), Limiter.BLOCKS: limits.blocks}
     optional = {
@@ -224,11 +224,11 @@ def occupancy(launch: Launch, limits: Limits) -> Occupancy:
     return Occupancy(launch, limits, allowed)
 
 
-def _by_warps(launch: Launch, limits: Limits) -> int:
+def _by_warps(launch: LaunchShape, limits: OccupancyLimits) -> int:
     return limits.warps // launch.warps if launch.threads <= limits.threads_per_block else 0
 
 
-def by_registers(launch: Launch, limits: Limits) -> int | None:
+def by_registers(launch: LaunchShape, limits: OccupancyLimits) -> int | None:
     """Return the blocks that the registers allow, None if the launch uses none.
 
     Each warp gets its registers in whole units and from one partition. The header also checks that a block's warps fit
@@ -242,7 +242,7 @@ def by_registers(launch: Launch, limits: Limits) -> int | None:
     return limits.registers // limits.partitions // per_warp * limits.partitions // launch.warps
 
 
-def by_shared_memory(launch: Launch, limits: Limits) -> int | None:
+def by_shared_memory(launch: LaunchShape, limits: OccupancyLimits) -> int | None:
     """Return the blocks that the shared memory allows, None if neither the kernel nor the driver uses any."""
     allocated = _up(launch.shared + limits.reserved_shared, limits.shared_unit)
     if allocated == 0:
@@ -254,7 +254,7 @@ def by_shared_memory(launch: Launch, limits: Limits) -> int | None:
     return min(size for size in limits.shared_sizes if size >= wanted) // allocated
 
 
-def _by_barriers(launch: Launch, limits: Limits) -> int | None:
+def _by_barriers(launch: LaunchShape, limits: OccupancyLimits) -> int | None:
     return None if limits.barriers is None or launch.barriers == 0 else limits.barriers // launch.barriers
 
 
@@ -358,7 +358,9 @@ def _other_blocks(found: Occupancy) -> list[Lift]:
     return [Lift(("threads",), one) for one in chosen.values()]
 
 
-def _holds(by: Callable[[Launch, Limits], int | None], launch: Launch, limits: Limits, wanted: int) -> bool:
+def _holds(
+    by: Callable[[LaunchShape, OccupancyLimits], int | None], launch: LaunchShape, limits: OccupancyLimits, wanted: int
+) -> bool:
     """Return whether a resource allows at least ``wanted`` blocks."""
     blocks = by(launch, limits)
     return blocks is None or blocks >= wanted

@@ -24,7 +24,7 @@ _SPELLINGS = {"no_instructions": "no_instruction"}
 
 
 @dataclass(frozen=True)
-class Stall:
+class StallMeaning:
     """A stall reason, its meaning, and the usual remedy. Reasons without ``trouble`` need no remedy."""
 
     name: str
@@ -37,16 +37,16 @@ class Stall:
 class Ranked:
     """A stall reason of one kernel: its cycles per issued instruction, and its share of all of them, 0 to 1."""
 
-    stall: Stall
+    stall: StallMeaning
     cycles: float
     share: float
 
 
 @cache
-def stalls() -> Mapping[str, Stall]:
+def stalls() -> Mapping[str, StallMeaning]:
     """Return all known reasons by name."""
     table: dict[str, list[dict[str, Any]]] = yaml.load(TABLE.read_text(encoding="utf-8"), Loader=yaml.CSafeLoader)
-    return {entry["name"]: Stall(**entry) for entry in table["stalls"]}
+    return {entry["name"]: StallMeaning(**entry) for entry in table["stalls"]}
 
 
 def reason_of(metric: str) -> str | None:
@@ -79,6 +79,8 @@ def pressing(rows: tuple[Ranked, ...], issued: float) -> tuple[Ranked, ...]:
     return () if issued >= BUSY else tuple(row for row in rows if row.stall.trouble and row.share > PRESSING)
 
 
-def _known(name: str) -> Stall:
-    unknown = Stall(name, "a reason that perfflow does not know", "see Nsight Compute's guide, Warp Stall Reasons")
+def _known(name: str) -> StallMeaning:
+    unknown = StallMeaning(
+        name, "a reason that perfflow does not know", "see Nsight Compute's guide, Warp Stall Reasons"
+    )
     return stalls().get(name, unknown)

@@ -42,7 +42,7 @@ from perfflow.report.table import SIDE_NAMES, Bar
 from perfflow.report.terminal import Ladder
 from perfflow.report.text_table import shortened, visible
 from perfflow.stats.paired_test import Interval
-from perfflow.store.result_file import Finding
+from perfflow.store.result_file import CalibrationFinding
 from perfflow.verdict.row_text import unit_of_row
 
 BAR_WIDTH, BAR_HEIGHT = 160.0, 16.0
@@ -556,13 +556,13 @@ LEAST_SPAN = 0.12
 """Least share at the right end of a bar, so that both thresholds fit."""
 
 
-def calibration_span(findings: list[Finding]) -> float:
+def calibration_span(findings: list[CalibrationFinding]) -> float:
     """Return the share at the right end of all bars."""
     ends = [end for item in findings for end in (_noise(item), item.smallest_change) if end is not None]
     return min(1.0, max([LEAST_SPAN, *(end * 1.1 for end in ends)]))
 
 
-def calibration_bar(item: Finding, span: float) -> Markup:
+def calibration_bar(item: CalibrationFinding, span: float) -> Markup:
     """Return a bar with the noise as a band from 0, the smallest change as a point, and lines at 5% and 10%."""
     noise = _noise(item)
     if noise is None:
@@ -579,5 +579,5 @@ def calibration_bar(item: Finding, span: float) -> Markup:
     return svg.picture(BAR_WIDTH, BAR_HEIGHT, "", parts, kind="bar")
 
 
-def _noise(item: Finding) -> float | None:
+def _noise(item: CalibrationFinding) -> float | None:
     return None if item.noise is None else math.expm1(item.noise)

@@ -33,13 +33,13 @@ from perfflow.report.html.charts import (
 from perfflow.report.html.elements import Drawings, Drawn, Filter, anchor, block_html, joined
 from perfflow.report.html.flame import flame_graphs
 from perfflow.report.page import Page, page_of
-from perfflow.report.sections import Block, Fold, Section
+from perfflow.report.sections import Block, Fold, ReportSection
 from perfflow.report.table import Table, mark, name, table
 from perfflow.report.terminal import ladders_of
 from perfflow.report.text_table import visible
-from perfflow.store.result_file import Entry
+from perfflow.store.result_file import CalibrationEntry
 from perfflow.store.sample_order import TakingOrder, Wanted
-from perfflow.verdict.bisection import Bisected, Outcome
+from perfflow.verdict.bisection import Bisected, BisectionOutcome
 
 PagePart = Block | Drawn | Markup
 _PAGE = Markup("""<!doctype html>
@@ -173,12 +173,12 @@ def render_bisection(found: Bisected) -> str:
     """Return the page of a bisection."""
     document = bisect_page.document(found)
     opening, *others = document.sections
-    verdict = {Outcome.FOUND: "fail", Outcome.SAME: "pass"}.get(found.outcome, "unproven")
+    verdict = {BisectionOutcome.FOUND: "fail", BisectionOutcome.SAME: "pass"}.get(found.outcome, "unproven")
     head = Head("Bisection", found.workflow, found.outcome.value, verdict, opening.blocks, _BISECTED)
     return page_html(head, [(section.title, section.blocks) for section in others])
 
 
-def render_calibration(entries: Sequence[Entry], identity: str) -> str:
+def render_calibration(entries: Sequence[CalibrationEntry], identity: str) -> str:
     """Return the page of the calibrations of a machine; ``identity`` is its hash."""
     opening, *others = bisect_page.calibration_document(entries).sections
     span = calibration_span(bisect_page.noisy_of(entries))
@@ -240,16 +240,16 @@ def _sections(
     )
 
 
-def _profile_files(result: Result) -> Iterator[Section]:
+def _profile_files(result: Result) -> Iterator[ReportSection]:
     """Yield the table of profile files in the run folder, folded."""
     if result.profiles:
         columns = [name("Benchmark"), name("Tool's file"), mark("Side"), name("Path"), name("sha256")]
         rows = [(item.benchmark, item.kind, item.tree, item.path, item.sha256[:16]) for item in result.profiles]
         left_out = max(0, len(rows) - MOST_ROWS)
-        yield Section("", (Fold("Files of profilers", (table(columns, rows[:MOST_ROWS], left_out),)),))
+        yield ReportSection("", (Fold("Files of profilers", (table(columns, rows[:MOST_ROWS], left_out),)),))
 
 
-def _plain(found: Iterator[Section] | tuple[()]) -> Iterator[tuple[str, tuple[PagePart, ...]]]:
+def _plain(found: Iterator[ReportSection] | tuple[()]) -> Iterator[tuple[str, tuple[PagePart, ...]]]:
     for section in found:
         yield section.title, section.blocks
 

@@ -9,7 +9,7 @@ from functools import lru_cache
 from markupsafe import Markup, escape
 
 from perfflow.report.html import charts
-from perfflow.report.sections import Block, Bullets, Code, Fold, Prose
+from perfflow.report.sections import Block, Bullets, CodeBlock, Fold, Prose
 from perfflow.report.table import Bar, Cell, Column, Density, Span, Table, Text, TextKind
 from perfflow.report.text_table import BLANK, LETTERS, MARKS, drawn, shortened, visible
 
@@ -68,7 +68,7 @@ def block_html(block: Block | Drawn | Markup) -> Markup:
         case Bullets():
             mark = Markup('<li class="task">{}</li>') if block.tasks else Markup("<li>{}</li>")
             return Markup("<ul>{}</ul>").format(joined([mark.format(prose_html(item)) for item in block.items]))
-        case Code():
+        case CodeBlock():
             lines = "\n".join("\t".join(map(visible, line.split("\t"))) for line in block.lines)
             return Markup('<pre tabindex="0"><code class="{}">{}</code></pre>').format(block.language, lines)
         case Fold():

@@ -29,7 +29,7 @@ from perfflow.report.html.elements import LONGEST_NAME, Filter, block_html, join
 from perfflow.report.sections import Block, Prose, named, quoted
 from perfflow.report.table import NOTHING, Cell, mark, name, optional, table, value
 from perfflow.report.text_table import shortened
-from perfflow.verdict.attribution import COUNTED, ENOUGH, Changes, Noise, OwnCosts, Trend, function_changes
+from perfflow.verdict.attribution import COUNTED, ENOUGH, Changes, CostTrend, NoiseSource, OwnCosts, function_changes
 
 SMALLEST = 0.0002
 """Share of a side below which a frame is dropped, if it is below on both sides."""
@@ -48,7 +48,7 @@ Costs = tuple[float, float]
 
 
 @dataclass(frozen=True)
-class Tree:
+class FlameTree:
     """A node for each frame in its context, the root first, callees after their caller, sorted by name.
 
     ``names`` holds each name once, and ``name`` an index into it for each node. ``before`` and ``after`` are own costs
@@ -92,7 +92,7 @@ def stacks_of(profile: StackProfile, is_threaded: bool) -> Counter[Stack]:
     return found
 
 
-def tree_of(before: Mapping[Stack, float], after: Mapping[Stack, float]) -> Tree:
+def tree_of(before: Mapping[Stack, float], after: Mapping[Stack, float]) -> FlameTree:
     """Return the tree of the costs of both sides, each in its own unit. A side may have no stacks."""
     frames, depth, own = _preorder(before, after)
     parents = _parents(depth)
@@ -165,10 +165,10 @@ def _step(costs: Mapping[Stack, float], whole: float) -> float:
     return whole / STEPS
 
 
-def _columns_flame_tree(rows: Sequence[tuple[str, int, Sequence[float]]], step: Costs, smallest: float) -> Tree:
+def _columns_flame_tree(rows: Sequence[tuple[str, int, Sequence[float]]], step: Costs, smallest: float) -> FlameTree:
     ranked = Counter(name for name, _, _ in rows).most_common()
     number = {name: place for place, (name, _) in enumerate(ranked)}
-    return Tree(
+    return FlameTree(
         names=list(number),
         name=[number[name] for name, _, _ in rows],
         depth=[level for _, level, _ in rows],
@@ -205,13 +205,13 @@ _DIMENSIONS = {"ns": (Dimension.TIME, 1e-9), "bytes": (Dimension.BYTES, 1.0)}
 
 
 @dataclass(frozen=True)
-class Function:
+class FlameFunction:
     """A function with its own costs and shares, before and after, and its trend."""
 
     name: str
     costs: Costs
     shares: Costs
-    trend: Trend
+    trend: CostTrend
 
     @property
     def difference(self) -> float:
@@ -239,7 +239,7 @@ class ProfileCosts:
     unit: str
     sides: tuple[Sequence[StackProfile], Sequence[StackProfile]]
     stacks: tuple[Mapping[Stack, float], Mapping[Stack, float]]
-    functions: Sequence[Function]
+    functions: Sequence[FlameFunction]
     changes: Changes | None
     """The changes of functions; None if only one side was profiled."""
     is_threaded: bool
@@ -327,7 +327,7 @@ def _sample(profile: StackProfile, counts: Iterable[int]) -> float:
 
 def _functions_flame_costs(
     before: Sequence[OwnCosts], after: Sequence[OwnCosts], changes: Changes | None
-) -> list[Function]:
+) -> list[FlameFunction]:
     """Return all functions, sorted by their larger share of the two sides."""
     found = changes.trends if changes else {}
     costs = tuple(_mean_costs(side) for side in (before, after))
@@ -336,7 +336,7 @@ def _functions_flame_costs(
     for function in {**costs[BEFORE], **costs[AFTER]}:
         old, new = (side.get(function, 0.0) for side in costs)
         shares = (old / wholes[BEFORE], new / wholes[AFTER])
-        rows.append(Function(function, (old, new), shares, found.get(function, Trend.SAME)))
+        rows.append(FlameFunction(function, (old, new), shares, found.get(function, CostTrend.SAME)))
     return sorted(rows, key=lambda row: (-max(row.shares), row.name))
 
 
@@ -357,7 +357,7 @@ NARROWEST = 0.006
 """Share of the picture below which a frame is left out."""
 _KINDS = ("same", "more", "much-more", "less", "much-less", "new", "gone")
 """Kinds of frames. ``flame.js`` and ``page.css`` use these names."""
-_MARKS = {Trend.MORE: "▲", Trend.LESS: "▼", Trend.NEW: "◆", Trend.GONE: "▼"}
+_MARKS = {CostTrend.MORE: "▲", CostTrend.LESS: "▼", CostTrend.NEW: "◆", CostTrend.GONE: "▼"}
 _NOUNS = {"ns": "time"}
 
 
@@ -398,7 +398,7 @@ def _parts(item: ProfileCosts) -> Iterator[Block | Markup]:
         yield from _calls(item)
 
 
-def _explained(item: ProfileCosts, tree: Tree | None) -> Iterator[str]:
+def _explained(item: ProfileCosts, tree: FlameTree | None) -> Iterator[str]:
     """Yield sentences on the meaning of widths and colours, and on what is not shown."""
     wholes = [sum(side.values()) for side in item.stacks]
     if item.unit == SHARE:
@@ -431,20 +431,20 @@ def _rule(item: ProfileCosts, changes: Changes) -> Iterator[str]:
     z = f"{changes.needed:.1f} standard deviations of the noise"
     yield f"A function counts as changed if its own cost differs by more than {z}."
     before, after = map(len, item.sides)
-    if changes.noise is Noise.MEASURED:
+    if changes.noise is NoiseSource.MEASURED:
         yield f"The noise is measured: it is the spread of {before} profiles before and {after} after."
-    elif changes.noise is Noise.COUNTED:
+    elif changes.noise is NoiseSource.COUNTED:
         yield f"These costs were counted, not sampled. They are assumed to vary by {COUNTED:.0%} from run to run."
     else:
         few = "one profile" if before == after == 1 else "so few profiles"
         yield f"With {few} of each side the noise is not measured; that takes {ENOUGH} of each."
-        if changes.noise is Noise.SEEN:
+        if changes.noise is NoiseSource.SEEN:
             yield "It is estimated from how much most functions differ."
         else:
             yield "There are too few functions to estimate it, so the noise of an overloaded machine is assumed."
 
 
-def _figure(item: ProfileCosts, tree: Tree) -> Markup:
+def _figure(item: ProfileCosts, tree: FlameTree) -> Markup:
     kinds = _kinds_of(item, tree)
     label = f"Flame graph of {item.benchmark} by {item.tool}. Widest by own cost: " + ", ".join(
         f"{row.name} {max(row.shares):.0%}" for row in item.functions[:5]
@@ -470,19 +470,19 @@ def _legend(item: ProfileCosts) -> Markup:
     return Markup(" ").join(swatch.format(*each) for each in words)
 
 
-def _kinds_of(item: ProfileCosts, tree: Tree) -> list[int]:
+def _kinds_of(item: ProfileCosts, tree: FlameTree) -> list[int]:
     """Return the index in `_KINDS` for each name of the tree."""
     known = {row.name: row for row in item.functions}
     return [_KINDS.index(_kind(known[name])) if name in known else 0 for name in tree.names]
 
 
-def _kind(row: Function) -> str:
-    if row.trend in (Trend.MORE, Trend.LESS):
+def _kind(row: FlameFunction) -> str:
+    if row.trend in (CostTrend.MORE, CostTrend.LESS):
         return f"{'much-' if abs(row.relative) >= STRONG else ''}{row.trend.value}"
     return str(row.trend.value)
 
 
-def _columns(item: ProfileCosts, tree: Tree, kinds: Sequence[int]) -> Markup:
+def _columns(item: ProfileCosts, tree: FlameTree, kinds: Sequence[int]) -> Markup:
     """Return the JSON for ``flame.js``: names, and numbers for each node in preorder. No name can end the element."""
     data: dict[str, object] = {
         "title": shortened(f"{item.benchmark} by {item.tool}, {_measured(item)}", 2 * LONGEST_NAME),
@@ -500,7 +500,7 @@ def _columns(item: ProfileCosts, tree: Tree, kinds: Sequence[int]) -> Markup:
     return Markup(text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e"))  # noqa: S704
 
 
-def _picture(item: ProfileCosts, tree: Tree, kinds: Sequence[int], label: str) -> Markup:
+def _picture(item: ProfileCosts, tree: FlameTree, kinds: Sequence[int], label: str) -> Markup:
     """Return a picture of the widest frames of the side after, or of the only side, with the root on top."""
     side = AFTER if item.sides[AFTER] else BEFORE
     totals = tree.totals()[side]
@@ -530,12 +530,12 @@ def _picture(item: ProfileCosts, tree: Tree, kinds: Sequence[int], label: str) -
 
 def _functions(item: ProfileCosts) -> Iterator[Block | Markup]:
     """Yield the table of the largest functions, and of changed ones among the others."""
-    changed = [row for row in item.functions[MOST_FUNCTIONS:] if row.trend is not Trend.SAME]
+    changed = [row for row in item.functions[MOST_FUNCTIONS:] if row.trend is not CostTrend.SAME]
     shown = [*item.functions[:MOST_FUNCTIONS], *changed[:MOST_CHANGED]]
     if item.changes:
         titles = map(value, ("Own share before", "After", "Own change"))
         cells = ([*_cells(item, row), _decision(row)] for row in shown)
-        wanted = Filter("Only changed", [row.trend is not Trend.SAME for row in shown])
+        wanted = Filter("Only changed", [row.trend is not CostTrend.SAME for row in shown])
         yield table_html(table([name("Function"), *titles, mark("Decision")], cells), wanted=wanted)
     else:
         costs = None if item.unit == SHARE else value("Per operation")
@@ -545,7 +545,7 @@ def _functions(item: ProfileCosts) -> Iterator[Block | Markup]:
         yield Prose(f"{len(item.functions) - len(shown)} smaller functions are not listed.")
 
 
-def _cells(item: ProfileCosts, row: Function) -> list[Cell]:
+def _cells(item: ProfileCosts, row: FlameFunction) -> list[Cell]:
     """Return a function's name, its shares and its change."""
     before, after = (f"{share:.1%}" if share else NOTHING for share in row.shares)
     relative = f" ({format_change(row.relative)})" if row.costs[BEFORE] and row.costs[AFTER] else ""
@@ -553,8 +553,8 @@ def _cells(item: ProfileCosts, row: Function) -> list[Cell]:
     return [row.name, before, after, f"{sign}{item.text(row.difference)}{relative}"]
 
 
-def _decision(row: Function) -> str:
-    words = {Trend.MORE: "costs more", Trend.LESS: "costs less", Trend.SAME: "no proven change"}
+def _decision(row: FlameFunction) -> str:
+    words = {CostTrend.MORE: "costs more", CostTrend.LESS: "costs less", CostTrend.SAME: "no proven change"}
     return f"{_MARKS.get(row.trend, '')} {words.get(row.trend, row.trend.value)}".strip()
 
 

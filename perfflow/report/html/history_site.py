@@ -18,7 +18,7 @@ from perfflow.report.html.svg import Scale
 from perfflow.report.sections import Prose
 from perfflow.report.table import Span, TextKind
 from perfflow.report.text_table import visible
-from perfflow.store.history.database import Measured
+from perfflow.store.history.database import StoredValue
 
 INDEX, FOLDER = "index.html", "benchmarks"
 MOST_DRAWN = 1000
@@ -129,7 +129,7 @@ def _chart(item: Followed) -> Markup:
     return svg.picture(CHART_WIDTH, CHART_HEIGHT, label, parts)
 
 
-def _marks(points: Sequence[Measured], x: Scale, y: Scale, lowest: float, highest: float) -> Iterator[Markup]:
+def _marks(points: Sequence[StoredValue], x: Scale, y: Scale, lowest: float, highest: float) -> Iterator[Markup]:
     """Yield the intervals, and the values on top of them, as few elements however many points there are.
 
     Intervals are cut at ``lowest`` and ``highest``.

@@ -20,15 +20,25 @@ from perfflow.model.result import WARNED, Attribution, HotspotResult, Result
 from perfflow.model.units import format_change
 from perfflow.report import sections, tables
 from perfflow.report.blame import Routed, blamed
-from perfflow.report.findings import Findings
+from perfflow.report.findings import FindingSections
 from perfflow.report.markdown import document_text
 from perfflow.report.page import Page, page_of
 from perfflow.report.payloads.escape import clipped, fits, inert, inert_json
 from perfflow.report.payloads.places import path_in_repository
 from perfflow.report.payloads.revision import has_changes, revision_of
 from perfflow.report.payloads.run_log import Hop, hop_of, log, with_hop
-from perfflow.report.rows import Comparison
-from perfflow.report.sections import LONGEST_TITLE, Document, Fold, Prose, Section, more, named, quoted, report_of
+from perfflow.report.rows import ComparisonLine
+from perfflow.report.sections import (
+    LONGEST_TITLE,
+    Fold,
+    Prose,
+    ReportDocument,
+    ReportSection,
+    more,
+    named,
+    quoted,
+    report_of,
+)
 from perfflow.report.text_table import shortened
 
 MOST_CHANGED = 50
@@ -43,14 +53,14 @@ _FAILING = ("requirements", "comparisons", "reasons", "checks", "troubles", "evi
 
 
 @dataclass(frozen=True)
-class Draft:
+class CommentDraft:
     """A page, and the names of the parts that were left out so far."""
 
     page: Page
     left_out: tuple[str, ...] = ()
 
     @property
-    def changed(self) -> tuple[Comparison, ...]:
+    def changed(self) -> tuple[ComparisonLine, ...]:
         """Rows that are shown unfolded: rows that fail a run, and the first changed or unproven ones."""
         failing = [row for row in self.page.comparisons if is_failing(row)]
         others = [row for row in self.page.comparisons if not is_failing(row) and _is_changed(row)][:MOST_CHANGED]
@@ -58,13 +68,13 @@ class Draft:
         return tuple(row for row in self.page.comparisons if id(row) in kept)
 
     @property
-    def unchanged(self) -> tuple[Comparison, ...]:
+    def unchanged(self) -> tuple[ComparisonLine, ...]:
         """All other rows, which are folded."""
         shown = {id(row) for row in self.changed}
         return tuple(row for row in self.page.comparisons if id(row) not in shown)
 
 
-def draft_of(result: Result) -> Draft:
+def draft_of(result: Result) -> CommentDraft:
     """Return the full draft of a result. Headings are cut to the length of a line."""
     page = page_of(result)
     page = replace(
@@ -75,10 +85,10 @@ def draft_of(result: Result) -> Draft:
         judged_by=_title(page.judged_by),
         findings=_titled(page.findings),
     )
-    return Draft(page)
+    return CommentDraft(page)
 
 
-def _titled(found: Findings) -> Findings:
+def _titled(found: FindingSections) -> FindingSections:
     return replace(found, gates=tuple(replace(line, gate=_title(line.gate)) for line in found.gates))
 
 
@@ -87,18 +97,18 @@ def _title(name: str) -> str:
     return clipped(shortened(name, LONGEST_TITLE), 8 * LONGEST_TITLE)
 
 
-def is_failing(row: Comparison) -> bool:
+def is_failing(row: ComparisonLine) -> bool:
     """Return whether a row prevents a pass."""
     word = row.decision.partition(" ")[0]
     lost = word in ("removed", "not") and row.gating
     return row.level == "action" or lost or (word == "unproven" and not row.level and row.first)
 
 
-def _is_changed(row: Comparison) -> bool:
+def _is_changed(row: ComparisonLine) -> bool:
     return row.first and row.decision.partition(" ")[0] != "same"
 
 
-def fitted(draft: Draft, render: Callable[[Draft], str], most: int) -> str:
+def fitted(draft: CommentDraft, render: Callable[[CommentDraft], str], most: int) -> str:
     """Return the longest text of at most ``most`` bytes, and so at most as many characters.
 
     Parts are left out in this order: unchanged rows, further figures, last lines of failed steps, environment and
@@ -114,7 +124,7 @@ def fitted(draft: Draft, render: Callable[[Draft], str], most: int) -> str:
     return text
 
 
-def _steps(draft: Draft) -> Iterator[Draft]:
+def _steps(draft: CommentDraft) -> Iterator[CommentDraft]:
     """Yield shorter and shorter drafts."""
     page = draft.page
     kept = draft.changed
@@ -147,16 +157,18 @@ def _bare(route: Routed) -> Routed:
     return replace(route, lists=(), commands=())
 
 
-def _cut(draft: Draft, what: str, **changes: Any) -> Draft:
+def _cut(draft: CommentDraft, what: str, **changes: Any) -> CommentDraft:
     return _noted(replace(draft, page=replace(draft.page, **changes)), draft, what)
 
 
-def _noted(shorter: Draft, draft: Draft, what: str) -> Draft:
+def _noted(shorter: CommentDraft, draft: CommentDraft, what: str) -> CommentDraft:
     """Return the shorter draft with ``what`` among the left out parts, if anything was left out."""
     return shorter if shorter == draft else replace(shorter, left_out=(*draft.left_out, what))
 
 
-def _fewer(draft: Draft, keep: Callable[[tuple[Any, ...]], tuple[Any, ...]], names: Sequence[str] = _FAILING) -> Draft:
+def _fewer(
+    draft: CommentDraft, keep: Callable[[tuple[Any, ...]], tuple[Any, ...]], names: Sequence[str] = _FAILING
+) -> CommentDraft:
     """Return a draft with fewer failing rows; the page counts the ones left out."""
     others: Mapping[str, int] = draft.page.others
     changes: dict[str, Any] = {}
@@ -215,7 +227,7 @@ def comment(result: Result, earlier: tuple[Hop, ...] = ()) -> str:
     return first + fitted(draft, short, room) + last
 
 
-def short(draft: Draft) -> str:
+def short(draft: CommentDraft) -> str:
     """Return the parts of a comment, without reasons and lists that repeat rows of the tables."""
     page = draft.page
     routes = tuple(replace(route, lists=(), commands=()) for route in page.findings.routes)
@@ -228,10 +240,10 @@ def short(draft: Draft) -> str:
         findings=replace(page.findings, routes=routes),
     )
     title = ("Performance Report: ", quoted(page.component))
-    return inert(document_text(Document(title, tuple(_comment(replace(draft, page=page))))))
+    return inert(document_text(ReportDocument(title, tuple(_comment(replace(draft, page=page))))))
 
 
-def _comment(draft: Draft) -> Iterator[Section]:
+def _comment(draft: CommentDraft) -> Iterator[ReportSection]:
     page = draft.page
     yield sections.opening(page)
     yield from sections.red_gate(page)
@@ -239,17 +251,17 @@ def _comment(draft: Draft) -> Iterator[Section]:
     yield from sections.reasons(page)
     if page.verdict == "ERROR":
         text = "Not everything was measured. A benchmark that is missing below may have changed."
-        yield Section("", (Prose(text),))
+        yield ReportSection("", (Prose(text),))
     yield from sections.requirements(page)
     left_out = page.others.get("comparisons", 0)
     if draft.changed or left_out:
         changed = (tables.comparisons(page, draft.changed, short=True),) if draft.changed else ()
-        yield Section("Benchmarks", (*changed, *more(left_out)))
+        yield ReportSection("Benchmarks", (*changed, *more(left_out)))
     if draft.unchanged:
         unchanged = tables.comparisons(page, draft.unchanged, short=True)
-        yield Section("", (Fold("Unchanged, or not judged", (unchanged,)),))
+        yield ReportSection("", (Fold("Unchanged, or not judged", (unchanged,)),))
     if page.median_note:
-        yield Section("", (Prose((quoted(page.median_note),)),))
+        yield ReportSection("", (Prose((quoted(page.median_note),)),))
     yield from sections.blame(page)
     yield from sections.gates(page, short=True)
     yield from sections.routing(page)
@@ -260,7 +272,7 @@ def _comment(draft: Draft) -> Iterator[Section]:
     yield from _left_out(draft)
 
 
-def _not_in_table(reasons: Sequence[str], draft: Draft) -> tuple[str, ...]:
+def _not_in_table(reasons: Sequence[str], draft: CommentDraft) -> tuple[str, ...]:
     """Return the reasons that are not about a row of the benchmarks table."""
     names = [f"{row.operation} {row.metric}" for row in draft.changed]
     starts = [f"{word}: {name}" for name in names for word in ("regressed", "unproven", "concern")]
@@ -268,16 +280,16 @@ def _not_in_table(reasons: Sequence[str], draft: Draft) -> tuple[str, ...]:
     return tuple(reason for reason in reasons if not reason.startswith(beginnings))
 
 
-def _whole(draft: Draft) -> str:
+def _whole(draft: CommentDraft) -> str:
     report = report_of(draft.page)
     return inert(document_text(replace(report, sections=(*report.sections, *_left_out(draft)))))
 
 
-def _left_out(draft: Draft) -> Iterator[Section]:
+def _left_out(draft: CommentDraft) -> Iterator[ReportSection]:
     if draft.left_out:
         parts = ", ".join(draft.left_out)
         text = f"Left out because of the size limit: {parts}. Everything is in "
-        yield Section("", (Prose((text, named("result.json"), ".")),))
+        yield ReportSection("", (Prose((text, named("result.json"), ".")),))
 
 
 CONCLUSIONS = {"pass": "success", "fail": "failure", "error": "failure"}

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path, PurePosixPath
 
-from perfflow.execute.prepare import Ready
+from perfflow.execute.prepare import ReadyProcess
 from perfflow.model.errors import UserError
 from perfflow.model.plain_data import to_json
 from perfflow.model.readings import Cost, Parsed, Side
@@ -35,7 +35,7 @@ from perfflow.tools.adapter import Adapter, ProfilingMethod
 from perfflow.trees import line_history
 from perfflow.trees.definitions import definition
 from perfflow.trees.line_history import Touched, lines_of
-from perfflow.trees.repository import Repository, State
+from perfflow.trees.repository import CodeState, Repository
 from perfflow.trees.snapshots import MESSAGE
 from perfflow.verdict.judge import judge
 
@@ -137,7 +137,7 @@ class FunctionCosts:
         self._found: dict[str, dict[Side, _Counts]] = {}
         self._sources: dict[Side, SourceFiles] = {}
 
-    def add(self, prepared: Ready, parsed: Parsed) -> None:
+    def add(self, prepared: ReadyProcess, parsed: Parsed) -> None:
         """Add the costs that one call on one side found."""
         sources = self._sources.setdefault(prepared.side, sources_of(self._session, prepared))
         by_metric: dict[str, list[Cost]] = {}
@@ -225,7 +225,7 @@ def _paired(found: Mapping[Side, _Counts]) -> list[tuple[_Place | None, _Place |
 UNCOMMITTED = "uncommitted changes"
 
 
-def blame(session: RunSession, repository: Repository, base: State, head: State) -> None:
+def blame(session: RunSession, repository: Repository, base: CodeState, head: CodeState) -> None:
     """Store the commits that touched each function that the run found slower."""
     record = record_of(run_folder.events(session.folder.path))
     if not any(step.costs for step in record.steps.values()):
@@ -245,7 +245,7 @@ def blame(session: RunSession, repository: Repository, base: State, head: State)
         session.folder.append({"event": "blamed", **to_json(found)})
 
 
-def _touched(repository: Repository, base: State, head: State, item: Attribution) -> tuple[list[Touched], str]:
+def _touched(repository: Repository, base: CodeState, head: CodeState, item: Attribution) -> tuple[list[Touched], str]:
     """Return the commits that touched a function, or else its file, and a note about them."""
     path = PurePosixPath(item.file)
     if not item.file or path.is_absolute() or ".." in path.parts:
@@ -264,7 +264,7 @@ def _touched(repository: Repository, base: State, head: State, item: Attribution
     return whole, "its lines cannot be determined; these commits touched its file"
 
 
-def _touching(touched: Touched, head: State) -> Touching:
+def _touching(touched: Touched, head: CodeState) -> Touching:
     """Return the commit to store. perfflow's own commit of uncommitted changes gets no revision."""
     if touched.commit == head.commit and touched.subject == MESSAGE:
         return Touching("", UNCOMMITTED)

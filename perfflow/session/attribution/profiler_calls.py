@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 from perfflow.execute import invoke
 from perfflow.execute.context import search_path
 from perfflow.execute.invoke import Failure
-from perfflow.execute.prepare import Ready, missing_program, operations, ready
+from perfflow.execute.prepare import ReadyProcess, missing_program, operations, ready
 from perfflow.execute.schedule import StepRun
 from perfflow.model.criteria import Criteria
 from perfflow.model.errors import ToolOutputError
@@ -31,7 +31,7 @@ from perfflow.model.units import Dimension
 from perfflow.plan.plan import Planned, chosen_of, counted_source
 from perfflow.sampling.pairs import coin
 from perfflow.session.attribution.function_costs import FunctionCosts
-from perfflow.session.evidence import Evidence, costs_of_more, flatness
+from perfflow.session.evidence import StepEvidence, costs_of_more, flatness
 from perfflow.session.known_names import benchmark_name
 from perfflow.session.profiled_builds import ProfiledBuilds
 from perfflow.session.session import RunSession
@@ -43,7 +43,7 @@ from perfflow.store.run_folder import file_name
 from perfflow.tools import python_command, registry
 from perfflow.tools.adapter import Adapter, Call, Profiler, ProfilingMethod
 from perfflow.verdict.acceptance import effect_of
-from perfflow.verdict.comparison import Comparison
+from perfflow.verdict.comparison import ComparedMetric
 from perfflow.verdict.decide import rule
 from perfflow.verdict.findings import waits_longer, worse_by
 from perfflow.verdict.gating import choose_rows, compared, thresholds_for
@@ -72,13 +72,13 @@ class Subject:
 
 
 @dataclass(frozen=True)
-class Choice:
+class ChosenProfiler:
     """A profiler, and a note if a better one could not be used."""
 
     tool: Adapter
     note: str = ""
 
-    def as_fallback(self, why: str) -> Choice:
+    def as_fallback(self, why: str) -> ChosenProfiler:
         """Return this choice with a note on why it replaces a better profiler."""
         sees = self.tool.profiler.sees if self.tool.profiler else "time"
         return replace(self, note=f"{why}; {self.tool.name} is used instead, which records {sees}")
@@ -144,7 +144,7 @@ def rows_to_explain(session: RunSession, planned: Planned, record: Record) -> It
             yield key
 
 
-def _worst_first(item: tuple[tuple[str, str], Comparison]) -> float:
+def _worst_first(item: tuple[tuple[str, str], ComparedMetric]) -> float:
     effect = effect_of(item[1])
     return effect.estimate if effect else -math.inf
 
@@ -156,7 +156,7 @@ def _alone(session: RunSession, source: Planned, benchmark: str) -> str:
     return next((name for name in session.benchmarks(source) if benchmark_name(source, name) == benchmark), "")
 
 
-def choices(session: RunSession, planned: Planned, subject: Subject) -> Iterator[Choice]:
+def choices(session: RunSession, planned: Planned, subject: Subject) -> Iterator[ChosenProfiler]:
     """Yield the installed profilers for a metric, the best first. Raises Failure if none is installed."""
     tools = (planned.tool,) if planned.tool else _fitting(session, subject)
     path = search_path(session.context, subject.source) or os.environ.get("PATH", os.defpath)
@@ -165,7 +165,7 @@ def choices(session: RunSession, planned: Planned, subject: Subject) -> Iterator
         if lacking := missing_program(replace(planned, tool=tool), path):
             missing.append(lacking)
             continue
-        yield Choice(tool).as_fallback("; ".join(missing)) if missing else Choice(tool)
+        yield ChosenProfiler(tool).as_fallback("; ".join(missing)) if missing else ChosenProfiler(tool)
     if len(missing) == len(tools):
         raise Failure(f"{subject.benchmark} cannot be profiled: {'; '.join(missing)}")
 
@@ -265,7 +265,7 @@ class ProfilerCalls:
         session: RunSession,
         planned: Planned,
         subject: Subject,
-        choice: Choice,
+        choice: ChosenProfiler,
         run: StepRun,
         builds: ProfiledBuilds,
         ends: float = math.inf,
@@ -279,7 +279,7 @@ class ProfilerCalls:
         self._profiler = choice.tool.profiler or _UNKNOWN
         counts = operations(session.context, subject.source)
         self.costs = FunctionCosts(session, subject.benchmark, choice.tool, counts[-1] if counts else None, choice.note)
-        self.evidence = Evidence(session, self._step, subject.benchmark)
+        self.evidence = StepEvidence(session, self._step, subject.benchmark)
         # Each benchmark of a step has its own folder. So has a tool that replaces a better one, because it may also
         # have profiled the same benchmark by its own right.
         name = f"{subject.benchmark} {choice.tool.name}" + (f" {subject.metric}" if choice.note else "")
@@ -299,7 +299,7 @@ class ProfilerCalls:
         rate = own or (_FIRST_OF_A_SUITE if self._subject.only else None)
         effort = effort_for(self._tool, seconds, rate) if many else ProfilingEffort(1, 1, own or 0)
         taken: dict[Side, list[str]] = {side: [] for side in sides}
-        last: dict[Side, tuple[Ready, Parsed]] = {}
+        last: dict[Side, tuple[ReadyProcess, Parsed]] = {}
         number, ends = 0, min(self._ends, time.monotonic() + PROFILING_SECONDS * len(sides))
         while not number or time.monotonic() < (self._ends if number < effort.calls else ends):
             if number >= effort.calls and not (many and self._wants_more(sides)):
@@ -331,7 +331,7 @@ class ProfilerCalls:
         numbers = self._suite.counts(sides, self._folder, self._subject.only, seconds) if self._runs_suite else ()
         if not numbers:
             return False
-        last: dict[Side, tuple[Ready, Parsed]] = {}
+        last: dict[Side, tuple[ReadyProcess, Parsed]] = {}
         found: dict[Side, tuple[Parsed, str]] = {}
         for side in sides:
             taken, iterated = [], []
@@ -394,7 +394,7 @@ class ProfilerCalls:
             return max(_LEAST_RATE, rate)
         return min(_MOST_OF_A_SUITE, rate) if self._subject.only and rate > effort.frequency else effort.frequency
 
-    def _prepared(self, side: Side, effort: ProfilingEffort, iterations: int = 0) -> tuple[Ready, Call | None]:
+    def _prepared(self, side: Side, effort: ProfilingEffort, iterations: int = 0) -> tuple[ReadyProcess, Call | None]:
         """Return the profiler's call for a side, and the suite's call within it."""
         folder = self._folder / side.value
         folder.mkdir(parents=True, exist_ok=True)
@@ -422,7 +422,7 @@ class ProfilerCalls:
         self._run.log = self._session.log_in(folder, "stderr")
         return prepared, suite
 
-    def _together(self, prepared: Ready, parsed: Parsed, texts: Sequence[str]) -> Parsed:
+    def _together(self, prepared: ReadyProcess, parsed: Parsed, texts: Sequence[str]) -> Parsed:
         """Return the joined recordings of a side, or the last one if they cannot be joined."""
         if len(texts) < 2 or prepared.tool is None or prepared.call is None:
             return parsed
@@ -430,7 +430,7 @@ class ProfilerCalls:
         whole.write_text("\n".join(texts), encoding="utf-8")
         return prepared.tool.parse(prepared.call, Usage(0.0))
 
-    def _keep(self, prepared: Ready, parsed: Parsed, sides: Sequence[Side]) -> None:
+    def _keep(self, prepared: ReadyProcess, parsed: Parsed, sides: Sequence[Side]) -> None:
         self.evidence.add(prepared, parsed)
         if len(sides) == 2 and prepared.call:
             # A gate may profile many benchmarks. What was read from these files is stored.

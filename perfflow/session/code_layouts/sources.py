@@ -22,7 +22,7 @@ from perfflow.execute.child import find_program
 from perfflow.execute.invoke import Failure
 from perfflow.execute.layouts.refusal import LayoutsRefusedError
 from perfflow.execute.layouts.relinking import Relinker, forget, relinker
-from perfflow.execute.prepare import Ready
+from perfflow.execute.prepare import ReadyProcess
 from perfflow.execute.schedule import StepRun, StepStatus
 from perfflow.model.readings import Side
 from perfflow.plan.plan import Planned, building_steps
@@ -88,7 +88,7 @@ class Linked:
 class Rebuilt:
     """Builds by the workflow itself, each with another seed. The files that a build changes are kept."""
 
-    build: Build
+    build: SideBuild
     seconds: float = 0.0
     originals: Mapping[Path, Path] = field(default_factory=dict)
     """Outputs of the unchanged build (seed 0), and their copies."""
@@ -144,7 +144,7 @@ class Rebuilt:
 
 
 @dataclass(frozen=True)
-class Build:
+class SideBuild:
     """The steps that build one side's program, run again while the side is measured."""
 
     session: RunSession
@@ -223,7 +223,7 @@ class _Unrecorded:
         return folder
 
 
-def source_of(build: Build, prepared: Sequence[Ready], work: Path, draw: str) -> Source:
+def source_of(build: SideBuild, prepared: Sequence[ReadyProcess], work: Path, draw: str) -> Source:
     """Find out how to make layouts of a side's program. Raises LayoutsRefusedError with the reason."""
     work.mkdir(parents=True, exist_ok=True)
     if build.has_seed:
@@ -240,7 +240,7 @@ def source_of(build: Build, prepared: Sequence[Ready], work: Path, draw: str) ->
     return Linked({path: _relinker(build, path, recordings, folder) for path, folder in folders.items()}, draw)
 
 
-def _relinker(build: Build, executable: Path, recordings: Path, work: Path) -> Relinker:
+def _relinker(build: SideBuild, executable: Path, recordings: Path, work: Path) -> Relinker:
     """Return the relinker of an executable. If no link of it was recorded, build once more to record it."""
     try:
         return relinker(executable, recordings, work)
@@ -267,7 +267,7 @@ def _copies(executable: Path, places: Iterable[Path]) -> list[Path]:
     return [path for path in alike if path == executable or filecmp.cmp(path, executable, shallow=False)]
 
 
-def folder_of(build: Build) -> Path:
+def folder_of(build: SideBuild) -> Path:
     """Return the tree's folder for code layouts. Raises LayoutsRefusedError if its builds are not recorded."""
     folder = build.session.tree_context_of(build.side).layouts
     if folder is None:
@@ -275,7 +275,7 @@ def folder_of(build: Build) -> Path:
     return folder
 
 
-def executables(prepared: Ready) -> Iterator[Path]:
+def executables(prepared: ReadyProcess) -> Iterator[Path]:
     """Yield the executables that the words of a call name, links resolved. Shell text is split as far as possible."""
     for word in _words(prepared):
         named = prepared.cwd / word
@@ -284,7 +284,7 @@ def executables(prepared: Ready) -> Iterator[Path]:
             yield found.resolve()
 
 
-def _words(prepared: Ready) -> Sequence[str]:
+def _words(prepared: ReadyProcess) -> Sequence[str]:
     if prepared.tool and prepared.call and (own := prepared.tool.executed(prepared.call)) is not None:
         return [str(path) for path in own]
     if not prepared.shell_text:
@@ -295,7 +295,7 @@ def _words(prepared: Ready) -> Sequence[str]:
         return ()
 
 
-def _is_own(prepared: Ready, path: Path) -> bool:
+def _is_own(prepared: ReadyProcess, path: Path) -> bool:
     """Return whether the executable was built here, or is a copy of one that was."""
     kept = [prepared.call.kept] if prepared.call and prepared.call.kept else []
     slot = [prepared.slot.path, prepared.slot.build] if prepared.slot else [prepared.cwd]
@@ -331,10 +331,12 @@ MADE = "made"
 """Subfolder for the layouts to measure, in a tree's folder for code layouts."""
 
 
-class Drawn:
+class DrawnLayouts:
     """The layouts of both sides. In a shared tree, the other side's files are as built while one side runs."""
 
-    def __init__(self, builds: Mapping[Side, Build], calls: Callable[[Side], list[Ready]], draw: str) -> None:
+    def __init__(
+        self, builds: Mapping[Side, SideBuild], calls: Callable[[Side], list[ReadyProcess]], draw: str
+    ) -> None:
         """``calls``: the calls of a side; ``draw``: the seed text of its layouts, different for every run."""
         self._builds, self._calls, self._draw = builds, calls, draw
         self._sources: dict[Side, Source] = {}

@@ -17,7 +17,7 @@ from typing import Any
 
 from perfflow.execute import invoke
 from perfflow.execute.invoke import Failure, require_there, written
-from perfflow.execute.prepare import PreparationError, Ready, ready
+from perfflow.execute.prepare import PreparationError, ReadyProcess, ready
 from perfflow.execute.schedule import UNABLE, StepRun, StepStatus
 from perfflow.model.readings import Reading, Side
 from perfflow.model.units import format_quantity, parse_requirement
@@ -60,7 +60,7 @@ def same_outputs(session: RunSession, planned: Planned, run: StepRun) -> str:
     return f"{compared} output{'s' if compared > 1 else ''} the same as {against}"
 
 
-def _options(prepared: Ready) -> SameOutputOptions:
+def _options(prepared: ReadyProcess) -> SameOutputOptions:
     options = prepared.call.options if prepared.call else None
     if not isinstance(options, SameOutputOptions):
         raise PreparationError("same-output has no options")
@@ -82,7 +82,7 @@ def _left(path: Path, side: Side) -> bytes:
         raise Failure(f"{side.value}: cannot compare {path.name}: {error.strerror}; {hint}", exit_code=0) from error
 
 
-def _outputs(session: RunSession, prepared: Ready, run: StepRun, options: SameOutputOptions) -> dict[str, bytes]:
+def _outputs(session: RunSession, prepared: ReadyProcess, run: StepRun, options: SameOutputOptions) -> dict[str, bytes]:
     """Run the command once; return its output and the files. Raises Failure, also for a file that it did not write."""
     files = {name: prepared.cwd / name for name in options.named_files}
     before = {name: written(path) for name, path in files.items()}
@@ -163,7 +163,7 @@ def command(session: RunSession, planned: Planned, run: StepRun) -> Path:
     return folder
 
 
-def _results(prepared: Ready, folder: Path) -> Mapping[str, str]:
+def _results(prepared: ReadyProcess, folder: Path) -> Mapping[str, str]:
     """Return the outputs of a step's tool for later steps. Raises Failure if one of its files is missing."""
     if not prepared.tool or not prepared.call:
         return {}

@@ -8,13 +8,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from perfflow.execute.layouts.refusal import LayoutsRefusedError
-from perfflow.execute.prepare import Ready, first_count, ready
+from perfflow.execute.prepare import ReadyProcess, first_count, ready
 from perfflow.model.readings import SCHEDULES, Design, Side
 from perfflow.model.units import Dimension, format_quantity
 from perfflow.sampling.pairs import BenchmarkToSample
 from perfflow.sampling.stop_rule import Stop
 from perfflow.session.bench import Bench
-from perfflow.session.code_layouts.sources import Build, Drawn
+from perfflow.session.code_layouts.sources import DrawnLayouts, SideBuild
 from perfflow.workflow.roles import AUTO
 
 FEW = 8
@@ -71,7 +71,7 @@ class _Deciding:
             self._tell(_SPENT)
             return
         try:
-            bench.drawn = Drawn(self._builds(), self._calls, f"{bench.session.context.seed}\0{bench.planned.id}")
+            bench.drawn = DrawnLayouts(self._builds(), self._calls, f"{bench.session.context.seed}\0{bench.planned.id}")
             try:
                 self._measure(bench.drawn)
                 return
@@ -86,7 +86,7 @@ class _Deciding:
             bench.sampling.with_layouts_from(None)
         bench.sampling.confirm_waiting(self.ends)
 
-    def _measure(self, drawn: Drawn) -> None:
+    def _measure(self, drawn: DrawnLayouts) -> None:
         # Samples of an interrupted run need no layouts, and show which design it used.
         few = self.bench.sampling.is_recalled(self.benchmarks[0], self.first, single=True)
         if not few and not self._recalled(self.first):
@@ -105,7 +105,7 @@ class _Deciding:
         """Return how long (s) one benchmark may be measured."""
         return min(self.bench.budget, (self.ends - time.monotonic()) / len(self.benchmarks))
 
-    def _take_pairs(self, drawn: Drawn) -> None:
+    def _take_pairs(self, drawn: DrawnLayouts) -> None:
         """Take pairs with a new layout of each side per pair; make the layouts before each interim analysis."""
         looks = [self.asked] if self.asked is not None else [pairs for pairs, _ in SCHEDULES[Design.LAYOUTS]]
         sampling, left = self.bench.sampling, self._affordable(looks[0])
@@ -136,7 +136,7 @@ class _Deciding:
         self._tell(_SPENT, [item for item in worst if item not in found])
         return found
 
-    def _make(self, drawn: Drawn, look: int) -> int:
+    def _make(self, drawn: DrawnLayouts, look: int) -> int:
         """Make the layouts up to an interim analysis, as time allows; return the last number."""
         missing = [n for n in range(self.done + 1, look + 1) if not self._recalled(self.first + n - 1)]
         if not missing:
@@ -159,7 +159,7 @@ class _Deciding:
             return False
         return True
 
-    def _take_few(self, drawn: Drawn, layouts: int) -> None:
+    def _take_few(self, drawn: DrawnLayouts, layouts: int) -> None:
         """Measure a few layouts of each side, each several times in rounds of random order.
 
         The number of rounds depends only on the time, and the data are analysed once.
@@ -177,7 +177,7 @@ class _Deciding:
                 sampling.take_layouts_in_turn(benchmark, layouts, start)
         sampling.stop_rule.stop(sampling.able(self.benchmarks), Stop.LAST_LOOK)
 
-    def _make_few(self, drawn: Drawn, layouts: int) -> None:
+    def _make_few(self, drawn: DrawnLayouts, layouts: int) -> None:
         seconds, began = drawn.begin() * layouts, time.monotonic()
         if began + seconds > self.ends:
             about = format_quantity(seconds, Dimension.TIME)
@@ -192,12 +192,12 @@ class _Deciding:
     def _recalled(self, number: int) -> bool:
         return all(self.bench.sampling.is_recalled(item, number) for item in self.benchmarks)
 
-    def _builds(self) -> dict[Side, Build]:
+    def _builds(self) -> dict[Side, SideBuild]:
         session, planned = self.bench.session, self.bench.planned
         scratch = session.folder.step(planned.id)
-        return {side: Build(session, planned, side, scratch) for side in self.bench.able}
+        return {side: SideBuild(session, planned, side, scratch) for side in self.bench.able}
 
-    def _calls(self, side: Side) -> list[Ready]:
+    def _calls(self, side: Side) -> list[ReadyProcess]:
         session, planned = self.bench.session, self.bench.planned
         folder = session.folder.step(planned.id) / side.value
         ops = first_count(session.context, planned)

@@ -13,14 +13,14 @@ from pathlib import Path
 from statistics import median
 
 from perfflow.execute.invoke import Failure
-from perfflow.execute.prepare import Ready, operations
+from perfflow.execute.prepare import ReadyProcess, operations
 from perfflow.execute.schedule import StepRun
 from perfflow.model.readings import Parsed, Peak, Reading, Side
 from perfflow.model.targets import matches
 from perfflow.plan.plan import Planned, counted_source, profiles_several
 from perfflow.session.attribution.function_costs import FunctionCosts
 from perfflow.session.attribution.profiler_calls import LONGEST, ProfilerCalls, Subject, choices, subjects
-from perfflow.session.evidence import Evidence, flatness, per_operation
+from perfflow.session.evidence import StepEvidence, flatness, per_operation
 from perfflow.session.known_names import named
 from perfflow.session.profiled_builds import ProfiledBuilds
 from perfflow.session.session import RunSession
@@ -64,7 +64,7 @@ def _profile_one(session: RunSession, planned: Planned, run: StepRun) -> None:
     """Profile each side with one run."""
     counts = operations(session.context, planned)
     readings: dict[Side, list[Reading]] = {}
-    evidence = Evidence(session, planned)
+    evidence = StepEvidence(session, planned)
     peaks: tuple[Peak, ...] = ()
     costs = FunctionCosts(session, planned.benchmark, planned.tool, counts[-1] if counts else None)
     sides = session.sides_of(planned)
@@ -85,7 +85,7 @@ def _profile_one(session: RunSession, planned: Planned, run: StepRun) -> None:
 
 def _profiled(
     session: RunSession, planned: Planned, run: StepRun, side: Side, counts: Sequence[int]
-) -> tuple[list[Reading], Ready, Parsed]:
+) -> tuple[list[Reading], ReadyProcess, Parsed]:
     """Return the figures of one run, or of one run per number of operations, and the profiles of the last run."""
     found = []
     for count in counts or (None,):
@@ -213,7 +213,7 @@ def measure_peaks(session: RunSession, planned: Planned, run: StepRun) -> None:
     """Run the tool once and keep the peaks that it measured. Raises PreparationError and Failure."""
     session.build_first(planned, run, (Side.BASELINE,))
     prepared, invoked = session.invoke(planned, Side.BASELINE, run)
-    evidence = Evidence(session, planned)
+    evidence = StepEvidence(session, planned)
     evidence.add(prepared, invoked.parsed)
     run.exit_code = invoked.exit_code
     run.warnings += invoked.parsed.warnings

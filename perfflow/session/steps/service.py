@@ -15,7 +15,7 @@ from perfflow.execute.schedule import StepRun
 from perfflow.execute.service import LOOPBACK, Address, MatchedLine, Port, Probe, Service, accepts, free_port
 from perfflow.model.readings import Side
 from perfflow.plan.plan import Planned
-from perfflow.session.services import Started
+from perfflow.session.services import StartedService
 from perfflow.session.session import RunSession
 from perfflow.session.steps.check import read_outputs
 from perfflow.tools.parsed_output import PatternTimeoutError
@@ -52,7 +52,7 @@ def serve(session: RunSession, planned: Planned, run: StepRun) -> None:
         stdout=folder / "stdout",
         stderr=folder / "stderr",
     )
-    started = Started(run, service, folder, session.context.secrets)
+    started = StartedService(run, service, folder, session.context.secrets)
     session.services.add(started)
     try:
         _await(started, probe, timeout)
@@ -100,7 +100,7 @@ def _require_free(probe: Probe) -> None:
         raise PreparationError(f"port {taken} is in use before the service is started; {hint}")
 
 
-def _await(started: Started, probe: Probe, seconds: float) -> None:
+def _await(started: StartedService, probe: Probe, seconds: float) -> None:
     """Wait until the service is ready. Raises Failure, and KeyboardInterrupt if the run is stopped."""
     service, name = started.service, started.planned.id
     ends = time.monotonic() + seconds

@@ -19,10 +19,10 @@ from perfflow.model.errors import UserError
 from perfflow.store.history import schema
 from perfflow.store.history.connections import Connection, DamagedError
 from perfflow.store.history.summary import (
+    MeasuredState,
     Point,
     RunKind,
     RunSummary,
-    State,
     StepTime,
     StoredSuspicion,
     keep_step_times,
@@ -40,7 +40,7 @@ _Key = tuple[Any, ...]
 
 
 @dataclass(frozen=True)
-class Series:
+class StoredSeries:
     """One metric of one benchmark on one machine, with comparable values; ``points`` is their number."""
 
     id: int
@@ -55,7 +55,7 @@ class Series:
     points: int
 
 
-class Measured(NamedTuple):
+class StoredValue(NamedTuple):
     """One value of a series, with its run and the state of the code; times are RFC 3339.
 
     ``dirty`` may be 0 or 1, as in databases. This is a tuple because a large history has a million of them.
@@ -217,7 +217,7 @@ class History:
             )
         return self._machines[summary.machine]
 
-    def _state(self, run: int, state: State) -> int:
+    def _state(self, run: int, state: MeasuredState) -> int:
         values = {name: getattr(state, name) for name in ("side", "revision", "branch", "committed")}
         ((number,),) = self._own.rows(
             "INSERT INTO state (run, side, revision, branch, dirty, committed) VALUES "
@@ -240,7 +240,7 @@ class History:
             self._series[key] = int(found[0][0])
         return self._series[key]
 
-    def series(self) -> list[Series]:
+    def series(self) -> list[StoredSeries]:
         """Return all series, sorted by benchmark and metric."""
         columns = ", ".join(f"series.{name}" for name in ("id", *_SERIES, "unit", "better"))
         query = (
@@ -248,15 +248,15 @@ class History:
             "JOIN machine ON machine.id = series.machine "
             "WHERE series.points > 0 ORDER BY series.benchmark, series.metric, series.id"
         )
-        return [Series(*row) for row in self._own.rows(query)]
+        return [StoredSeries(*row) for row in self._own.rows(query)]
 
-    def points(self, series: int, newest: int | None = None) -> list[Measured]:
+    def points(self, series: int, newest: int | None = None) -> list[StoredValue]:
         """Return the values of a series in the order of time: all, or only the newest."""
         query = f"{_POINT} ORDER BY measured DESC, state DESC"
         wanted = {"series": series} if newest is None else {"series": series, "newest": newest}
         found = self._own.rows(query if newest is None else f"{query} LIMIT :newest", wanted)
         states = self._states_of({row[0] for row in found})
-        return [Measured._make(row[1:] + states[row[0]]) for row in reversed(found)]
+        return [StoredValue._make(row[1:] + states[row[0]]) for row in reversed(found)]
 
     def _states_of(self, wanted: set[int]) -> Mapping[int, tuple[Any, ...]]:
         """Return the last fields of ``Measured`` by state. States are cached, because many points share one state."""
@@ -296,7 +296,7 @@ _SERIES_OF = itemgetter("series")
 _OF_POINT = attrgetter(*(about.name for about in fields(Point)))
 _OF_STEP = attrgetter(*(about.name for about in fields(StepTime)))
 _NOT_PLAIN = ("states", "points", "facts", "steps", "in_trees", "budget")
-_OF_STATE = attrgetter(*(about.name for about in fields(State)))
+_OF_STATE = attrgetter(*(about.name for about in fields(MeasuredState)))
 
 
 def _digest(summary: RunSummary) -> str:

@@ -13,7 +13,7 @@ from typing import Any
 
 from perfflow.model.errors import UserError
 from perfflow.store.history.connections import DamagedError
-from perfflow.store.history.database import History, Measured
+from perfflow.store.history.database import History, StoredValue
 from perfflow.store.history.summary import params_text
 
 NEWEST = 10
@@ -59,7 +59,7 @@ def spreads(
     return {name: spread for name, spread in found.items() if spread}
 
 
-def _spread(points: Collection[Measured]) -> Spread | None:
+def _spread(points: Collection[StoredValue]) -> Spread | None:
     shares = [
         (point.high - point.low) / 2 / point.value * math.sqrt(point.n) / _OF_MEDIAN
         for point in points

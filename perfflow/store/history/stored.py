@@ -35,7 +35,7 @@ from perfflow.store.history.connections import DamagedError, PostgresConnection,
 from perfflow.store.history.database import History
 from perfflow.store.record import reading_from_json
 from perfflow.store.run_folder import HISTORY, HOME, require_own, write_text
-from perfflow.tools.result_set import ResultSet, Summary
+from perfflow.tools.result_set import ResultSet, StoredSummary
 from perfflow.tools.tool_files import clean_name
 
 Key = tuple[str, str]
@@ -114,7 +114,7 @@ def _of_import(imported: ResultSet, label: str) -> Stored:
     )
 
 
-def _reading(key: Key, value: float, summary: Summary | None) -> Reading:
+def _reading(key: Key, value: float, summary: StoredSummary | None) -> Reading:
     if summary is None:
         return Reading(key[1], value, key[0])
     inner = {ERROR: summary.error, COUNT: float(summary.count)}
@@ -303,7 +303,7 @@ _PASSWORD = re.compile(r"[a-z0-9+]+://[^/@]*:[^/]*@.*")
 
 
 @dataclass(frozen=True)
-class Place:
+class HistoryLocation:
     """The place of a project's history: the address of a server, or '' for the file in its own folder."""
 
     root: Path
@@ -320,14 +320,14 @@ class Place:
         return self.address or str(self.file)
 
 
-def place_of(root: Path) -> Place:
+def place_of(root: Path) -> HistoryLocation:
     """Return the place set by PERFFLOW_HISTORY or stored by ``history use``, else the project's own file.
 
     Raises UserError for an address that is not valid, and for links out of the project.
     """
     require_own(root)
     address = os.environ.get(VARIABLE, "").strip() or _stored(root)
-    return Place(root, checked(address) if address else "")
+    return HistoryLocation(root, checked(address) if address else "")
 
 
 def store(root: Path, address: str) -> None:

@@ -29,7 +29,7 @@ _SHOWN = ("cpu", "cores", "memory_gib", "system", "architecture")
 
 
 @dataclass(frozen=True)
-class Difference:
+class FactDifference:
     """A fact that differs, with both values as text."""
 
     fact: str
@@ -47,16 +47,16 @@ def identity_facts(machine: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-def machine_differences(first: Mapping[str, Any], second: Mapping[str, Any]) -> list[Difference]:
+def machine_differences(first: Mapping[str, Any], second: Mapping[str, Any]) -> list[FactDifference]:
     """Return the facts known of both machines that differ; none if they are the same or too little is known."""
     facts = identity_facts(first), identity_facts(second)
     found = [
-        Difference(name, _text(facts[0][name]), _text(facts[1][name]))
+        FactDifference(name, _text(facts[0][name]), _text(facts[1][name]))
         for name in IDENTITY
         if name in facts[0] and name in facts[1] and _comparable(facts[0][name]) != _comparable(facts[1][name])
     ]
     if not found and certain_facts(first, second) and first["identity"] != second["identity"]:
-        return [Difference("identity", _text(first["identity"]), _text(second["identity"]))]
+        return [FactDifference("identity", _text(first["identity"]), _text(second["identity"]))]
     return found
 
 
@@ -91,7 +91,7 @@ _OF_CODE = ("", "working tree", "revision", "folder")
 
 
 @dataclass(frozen=True)
-class State:
+class MeasuredState:
     """The code that one side of a run measured. ``revision`` and ``branch`` are '' if unknown.
 
     ``dirty``: it had uncommitted changes. ``committed`` is the time of the commit (RFC 3339), '' if unknown.
@@ -154,7 +154,7 @@ class RunSummary:
     params: str = ""
     verdict: str = ""
     noise: str = ""
-    states: tuple[State, ...] = ()
+    states: tuple[MeasuredState, ...] = ()
     points: tuple[Point, ...] = ()
     steps: tuple[StepTime, ...] = ()
     in_trees: bool = False
@@ -211,7 +211,7 @@ def params_text(params: Mapping[str, Any]) -> str:
     return json.dumps(dict(params), sort_keys=True, default=str) if params else ""
 
 
-def _states(result: Result) -> Iterator[State]:
+def _states(result: Result) -> Iterator[MeasuredState]:
     trees = {side: tree_of(result.trees, side) for side in Side}
     for side, tree in trees.items():
         # Without a tree of its own, the candidate is another setting or command.
@@ -219,8 +219,8 @@ def _states(result: Result) -> Iterator[State]:
             yield _state(side, tree)
 
 
-def _state(side: Side, tree: TreeFacts) -> State:
-    return State(side.value, tree.revision or "", tree.branch or "", bool(tree.dirty or tree.untracked))
+def _state(side: Side, tree: TreeFacts) -> MeasuredState:
+    return MeasuredState(side.value, tree.revision or "", tree.branch or "", bool(tree.dirty or tree.untracked))
 
 
 def _points(result: Result, sides: Collection[str]) -> Iterator[Point]:

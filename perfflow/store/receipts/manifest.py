@@ -133,7 +133,7 @@ _JITTERING = ("load", "noise", "identity")
 
 
 @dataclass(frozen=True)
-class Difference:
+class MachineDifference:
     """A fact with both values as text; ``decisive`` if it identifies another machine."""
 
     fact: str
@@ -142,7 +142,7 @@ class Difference:
     decisive: bool
 
 
-def environment_differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[Difference]:
+def environment_differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[MachineDifference]:
     """Yield the facts of two manifests (``machine``, ``versions``) that differ. Facts of only one are skipped."""
     for part in ("machine", "versions"):
         first, second = before.get(part) or {}, now.get(part) or {}
@@ -150,7 +150,7 @@ def environment_differences(before: Mapping[str, Any], now: Mapping[str, Any]) -
             if name in second and name not in _JITTERING and first[name] != second[name]:
                 decisive = part == "machine" and name in IDENTITY
                 fact = name if part == "machine" else f"version of {name}"
-                yield Difference(fact, _text(first[name]), _text(second[name]), decisive)
+                yield MachineDifference(fact, _text(first[name]), _text(second[name]), decisive)
 
 
 def _text(value: Any) -> str:

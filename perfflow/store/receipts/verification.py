@@ -17,7 +17,7 @@ FindingKind = Literal["changed", "missing", "added", "verdict"]
 
 
 @dataclass(frozen=True)
-class Finding:
+class ReceiptFinding:
     """A difference from the receipt. A file ``added`` later does not invalidate the others."""
 
     kind: FindingKind
@@ -53,20 +53,20 @@ def read(folder: Path) -> dict[str, Any]:
     return found
 
 
-def findings(folder: Path, receipt: Mapping[str, Any]) -> Iterator[Finding]:
+def findings(folder: Path, receipt: Mapping[str, Any]) -> Iterator[ReceiptFinding]:
     """Yield the differences between a run's files and its receipt, file by file."""
     yield from _of_itself(folder, receipt)
     there = names(folder)
     for name, digest in receipt["files"].items():
         if name not in there:
-            yield Finding("missing", name, "the file is gone")
+            yield ReceiptFinding("missing", name, "the file is gone")
         else:
             yield from _compared(folder, name, digest)
     for name in sorted(there - set(receipt["files"]) - {RECEIPT}):
-        yield Finding("added", name, "written after the receipt")
+        yield ReceiptFinding("added", name, "written after the receipt")
 
 
-def _of_itself(folder: Path, receipt: Mapping[str, Any]) -> Iterator[Finding]:
+def _of_itself(folder: Path, receipt: Mapping[str, Any]) -> Iterator[ReceiptFinding]:
     """Yield a difference if the receipt is not byte for byte what perfflow writes, or its seal does not match."""
     try:
         as_written = b"".join(chunk.encode("utf-8", "backslashreplace") for chunk in json_lines(receipt.items()))
@@ -74,26 +74,26 @@ def _of_itself(folder: Path, receipt: Mapping[str, Any]) -> Iterator[Finding]:
     except (TypeError, ValueError, OSError):
         as_written, told = b"", b"?"
     if as_written != told or receipt.get(SEAL) != seal(receipt):
-        yield Finding("changed", RECEIPT, "not in the form that perfflow writes")
+        yield ReceiptFinding("changed", RECEIPT, "not in the form that perfflow writes")
 
 
-def _compared(folder: Path, name: str, digest: object) -> Iterator[Finding]:
+def _compared(folder: Path, name: str, digest: object) -> Iterator[ReceiptFinding]:
     try:
         now = sha256(folder / name)
     except OSError as error:
-        yield Finding("missing", name, f"cannot be read: {error.strerror}")
+        yield ReceiptFinding("missing", name, f"cannot be read: {error.strerror}")
         return
     if now != digest:
-        yield Finding("changed", name, f"its sha256 is {now[:12]}…, and was {str(digest)[:12]}…")
+        yield ReceiptFinding("changed", name, f"its sha256 is {now[:12]}…, and was {str(digest)[:12]}…")
 
 
-def outcome_differences(receipt: Mapping[str, Any], result: Mapping[str, Any]) -> Iterator[Finding]:
+def outcome_differences(receipt: Mapping[str, Any], result: Mapping[str, Any]) -> Iterator[ReceiptFinding]:
     """Yield the differences between a result and the receipt about the outcome of the run."""
     for key in ("verdict", "gate", "run", "trees", "data"):
         if _plain(receipt.get(key)) != _plain(result.get(key)):
             was, now = (_shown(part.get(key), key) for part in (receipt, result))
             text = f"`{key}` is {now}, but {was} in the receipt" if now != was else f"`{key}` differs from the receipt"
-            yield Finding("verdict", RESULT, text)
+            yield ReceiptFinding("verdict", RESULT, text)
 
 
 def _plain(value: Any) -> Any:

@@ -28,7 +28,7 @@ from perfflow.model.readings import Parsed, Reading, Usage, reading_of_process
 from perfflow.tools import adapter, tool_files
 from perfflow.tools.adapter import Adapter, Call, CommandOptions, Effort, Invocation, Role, may_leave
 from perfflow.tools.parsed_output import Json, one_of_keys
-from perfflow.tools.result_set import JsonFormat, ResultSet, Samples, facts, label
+from perfflow.tools.result_set import JsonFormat, ResultSet, ValueCollector, facts, label
 
 _OWN_TIME = "/manual_time"
 _SECONDS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
@@ -48,7 +48,7 @@ _AGGREGATES_ONLY = "remove --benchmark_report_aggregates_only, or ReportAggregat
 _AGGREGATES = ("_mean", "_median", "_stddev", "_cv", "_BigO", "_RMS")
 
 
-class _Entry(Json):
+class _GoogleBenchmarkEntry(Json):
     """A repetition, or an aggregate of several. A failed or skipped benchmark has no times."""
 
     model_config = ConfigDict(extra="allow")
@@ -73,7 +73,7 @@ class _Entry(Json):
 
 class _Output(Json):
     context: dict[str, object]
-    benchmarks: list[_Entry]
+    benchmarks: list[_GoogleBenchmarkEntry]
 
     def seconds(self) -> dict[str, tuple[float, float]]:
         """Return the CPU time and the wall time (s) of all iterations of each benchmark, in all its repetitions.
@@ -95,7 +95,7 @@ class _Output(Json):
 
 def _gather(output: _Output) -> ResultSet:
     """Collect all repetitions. Raises ToolOutputError for invalid data, and if all benchmarks report errors."""
-    samples, context = Samples(), output.context
+    samples, context = ValueCollector(), output.context
     aggregates = dict.fromkeys(entry.run_name or entry.name for entry in output.benchmarks if entry.is_aggregate)
     for entry in output.benchmarks:
         if not entry.is_aggregate:
@@ -114,7 +114,7 @@ def _gather(output: _Output) -> ResultSet:
     return samples.result_set(FORMAT.tool, context.get("library_version"), machine, started=context.get("date"))
 
 
-def _add(samples: Samples, entry: _Entry) -> None:
+def _add(samples: ValueCollector, entry: _GoogleBenchmarkEntry) -> None:
     message = entry.error_message if entry.error_occurred else entry.skip_message
     said = label(message) if isinstance(message, str) and message else "it gives no reason"
     if entry.error_occurred:
@@ -165,7 +165,7 @@ _LEAST_SECONDS, _SAFETY = 1.0, 1.4
 _COUNTED_SECONDS = 0.05
 
 
-class Options(CommandOptions):
+class GoogleBenchmarkOptions(CommandOptions):
     """``with`` keys of ``uses: google-benchmark``."""
 
     filter: str = Field(
@@ -266,7 +266,7 @@ def _brief(call: Call) -> tuple[str, ...]:
     return (_SHORT, f"--benchmark_repetitions={adapter.samples_of_pace(call.pace, _FEWEST, _MOST)}")
 
 
-def _filter(call: Call[Options]) -> tuple[str, ...]:
+def _filter(call: Call[GoogleBenchmarkOptions]) -> tuple[str, ...]:
     if call.chosen:
         names = "|".join(_SPECIAL.sub(lambda found: chr(92) + found[0], name) for name in call.chosen)
         return (f"--benchmark_filter=^({names})$",)
@@ -279,7 +279,7 @@ ADAPTER = Adapter(
     Role.MEASURE,
     invocations,
     parse,
-    options=Options,
+    options=GoogleBenchmarkOptions,
     metrics=builtin_metrics("time", "cpu", "uncontended", "throughput", "rate", "allocs", "heap_peak"),
     suite=True,
     together=_TOGETHER,

@@ -15,7 +15,7 @@ from typing import NamedTuple, cast
 from perfflow.model.errors import ToolOutputError
 from perfflow.model.metrics import Better
 from perfflow.tools import tool_files
-from perfflow.tools.result_set import ResultSet, Samples, SeveralSetsError, facts, label, listed
+from perfflow.tools.result_set import ResultSet, SeveralSetsError, ValueCollector, facts, label, listed
 
 TOOL = "go test"
 WRITTEN_BY = "go test -run '^$' -bench . -count=10 > FILE (or with -json)"
@@ -39,7 +39,7 @@ _END = re.compile(r"(?:PASS|ok|FAIL)(?:\s|$)")
 _PROCESSORS = re.compile(r"-(\d+)$")
 
 
-class _Row(NamedTuple):
+class _GoBenchRow(NamedTuple):
     """One result line and its configuration."""
 
     name: str
@@ -53,11 +53,11 @@ class _Row(NamedTuple):
 
 
 @dataclass(slots=True)
-class _Results:
+class _GoBenchResults:
     """The results so far; ``configuration`` applies to the next line."""
 
-    rows: list[_Row] = field(default_factory=list)
-    samples: Samples = field(default_factory=Samples)
+    rows: list[_GoBenchRow] = field(default_factory=list)
+    samples: ValueCollector = field(default_factory=ValueCollector)
     configuration: dict[str, str] = field(default_factory=dict)
     ended: bool = True
 
@@ -77,7 +77,7 @@ def parse(text: str, where: Mapping[str, str]) -> ResultSet:
     Raises ToolOutputError if a line is cut or invalid, if a benchmark has results with two configurations, or if none
     matches ``where``.
     """
-    found = _Results()
+    found = _GoBenchResults()
     for package, output in _outputs(text) if _is_stream(text) else [("", text)]:
         _read(found, output, package)
     samples = found.samples
@@ -93,7 +93,7 @@ def parse(text: str, where: Mapping[str, str]) -> ResultSet:
     return samples.result_set(TOOL, "", facts(told, **_MACHINE), others)
 
 
-def _chosen(rows: Sequence[_Row], where: Mapping[str, str]) -> list[_Row]:
+def _chosen(rows: Sequence[_GoBenchRow], where: Mapping[str, str]) -> list[_GoBenchRow]:
     """Return the results that match a configuration. Raises ToolOutputError if there are results but none matches."""
     found = [row for row in rows if all(row.configuration.get(key) == value for key, value in where.items())]
     if rows and not found:
@@ -103,7 +103,7 @@ def _chosen(rows: Sequence[_Row], where: Mapping[str, str]) -> list[_Row]:
     return found
 
 
-def _configuration(rows: Sequence[_Row], processors: str) -> dict[str, str]:
+def _configuration(rows: Sequence[_GoBenchRow], processors: str) -> dict[str, str]:
     """Return the configuration that all rows share. Raises SeveralSetsError if two rows of one benchmark differ."""
     sets: dict[tuple[str, str], dict[str, None]] = {}
     for row in rows:
@@ -135,7 +135,7 @@ def _outputs(text: str) -> Iterator[tuple[str, str]]:
     return ((package, "".join(pieces)) for package, pieces in packages.items())
 
 
-def _read(found: _Results, output: str, package: str) -> None:
+def _read(found: _GoBenchResults, output: str, package: str) -> None:
     """Read the output of one package or of several in sequence."""
     found.configuration, found.ended = {_PACKAGE: package} if package else {}, True
     lines = output.splitlines()
@@ -147,7 +147,7 @@ def _read(found: _Results, output: str, package: str) -> None:
         found.samples.warnings.append("there is no final ok or FAIL, so the run may have been cut short")
 
 
-def _read_line(found: _Results, line: str) -> None:
+def _read_line(found: _GoBenchResults, line: str) -> None:
     if match := _RESULT.match(line):
         _read_result(found, match[1], match[2].split())
     elif match := _CONFIGURATION.match(line):
@@ -157,7 +157,7 @@ def _read_line(found: _Results, line: str) -> None:
     elif match := _UNIT.match(line):
         found.samples.better[match[1]] = Better(match[2])
     elif match := _FAILED_OR_SKIPPED.match(line):
-        name = _Row(match[2], (), found.configuration).shown()
+        name = _GoBenchRow(match[2], (), found.configuration).shown()
         if match[1] == "FAIL":
             found.samples.fail(name, "failed")
         else:
@@ -170,15 +170,15 @@ def _read_line(found: _Results, line: str) -> None:
             found.samples.warnings.append(f"go test reports: {label(line)}")
 
 
-def _read_result(found: _Results, name: str, pairs: list[str]) -> None:
+def _read_result(found: _GoBenchResults, name: str, pairs: list[str]) -> None:
     """Add a result line; prose that begins like one is skipped."""
     if re.match(r"[-+]?[\d.]|[-+]?Inf|NaN", pairs[0]):
         if len(pairs) % 2:
             raise ToolOutputError(f"the result of {label(name)} is cut short")
-        found.rows.append(_Row(name, pairs, dict(found.configuration)))
+        found.rows.append(_GoBenchRow(name, pairs, dict(found.configuration)))
 
 
-def _add(samples: Samples, name: str, pairs: Sequence[str]) -> None:
+def _add(samples: ValueCollector, name: str, pairs: Sequence[str]) -> None:
     for text, unit in zip(pairs[::2], pairs[1::2], strict=True):
         try:
             # Go prints a decimal point in any locale.

@@ -32,7 +32,7 @@ _WAITED = 0.2
 _ROUNDED = 1.0
 
 
-class Options(CommandOptions):
+class IostatOptions(CommandOptions):
     """``with`` keys of ``uses: iostat``."""
 
     interval: int = Field(default=1, ge=1, le=60, description="Seconds between samples.")
@@ -48,7 +48,7 @@ class _Disk(Json):
     util: Figure
 
 
-class _Sample(Json):
+class _IostatSample(Json):
     """One interval."""
 
     processors: dict[str, Figure] = Field(alias="avg-cpu")
@@ -56,14 +56,14 @@ class _Sample(Json):
 
 
 class _Host(Json):
-    statistics: list[_Sample]
+    statistics: list[_IostatSample]
 
 
-class _File(Json):
+class _IostatFile(Json):
     hosts: list[_Host] = Field(validation_alias=AliasPath("sysstat", "hosts"), min_length=1, max_length=1)
 
 
-def invocations(call: Call[Options]) -> tuple[Invocation, ...]:
+def invocations(call: Call[IostatOptions]) -> tuple[Invocation, ...]:
     """Sample while the command runs, without the first sample, which covers the time since boot."""
     interval = str(call.options.interval)
     argv = (call.program or "iostat", "-x", "-y", "-k", "-o", "JSON", interval)
@@ -72,13 +72,13 @@ def invocations(call: Call[Options]) -> tuple[Invocation, ...]:
     return (Invocation(argv, env, _FILE, beside=_BEGINS), Invocation(call.command))
 
 
-def parse(call: Call[Options], usage: Usage) -> Parsed:
+def parse(call: Call[IostatOptions], usage: Usage) -> Parsed:
     """Read the distribution of every figure over the samples of one interval each.
 
     Raises ToolOutputError if the JSON is cut or invalid, if a disk does not exist, or if the command ended before the
     first sample.
     """
-    (host,) = parsed_output.read_json(_File, call.folder / _FILE).hosts
+    (host,) = parsed_output.read_json(_IostatFile, call.folder / _FILE).hosts
     series: dict[str, list[float]] = {}
     for sample in host.statistics:
         for metric, value in _figures(sample, call.options.disks):
@@ -97,7 +97,7 @@ def parse(call: Call[Options], usage: Usage) -> Parsed:
     return Parsed(readings, warnings=tuple(warning for warning, is_so in warnings.items() if is_so))
 
 
-def _figures(sample: _Sample, wanted: list[str]) -> Iterator[tuple[str, float]]:
+def _figures(sample: _IostatSample, wanted: list[str]) -> Iterator[tuple[str, float]]:
     """Yield the figures of one interval: shares (0 to 1) and B/s, without those of disks if there is no disk."""
     percents = {name: value for name, value in sample.processors.items() if name in (*_SHARES, "nice")}
     if len(percents) <= len(_SHARES) or abs(sum(percents.values()) - 100) > _ROUNDED:
@@ -124,7 +124,7 @@ def _chosen(disks: list[_Disk], wanted: list[str]) -> list[_Disk]:
 ADAPTER = Adapter(
     name="iostat",
     role=Role.PROFILE,
-    options=Options,
+    options=IostatOptions,
     program=Program("iostat", "apt-get install sysstat", version=("-V",)),
     metrics=builtin_metrics("disk_util", "disk_read", "disk_write", *(f"cpu_{name}" for name in _SHARES)),
     passes_stdout=True,

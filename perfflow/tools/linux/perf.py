@@ -101,7 +101,7 @@ Event = Annotated[
 
 
 @dataclass(slots=True)
-class Sample:
+class PerfSample:
     """One sample: its frames leaf first, as perf prints them, and the ``library`` of the first.
 
     ``period`` is the number of events since the previous sample, ns for a timer; 1 if the text has no periods.
@@ -121,13 +121,13 @@ class Sample:
         return leaf if is_told else Frame(f"{leaf.name} ({self.library})")
 
 
-class Sampling(CommandOptions):
+class RecordOptions(CommandOptions):
     """``with`` keys of the tools that record with perf."""
 
     frequency: int = Field(default=999, ge=1, le=100_000, description="Samples per second of CPU time.")
 
 
-class Stacks(Sampling):
+class Stacks(RecordOptions):
     """``with`` keys of the tools that record call stacks with perf."""
 
     inline_limit: float = Field(
@@ -198,12 +198,12 @@ def sampling_warnings(samples: int, used: str, wanted: str) -> Iterator[str]:
         yield f"sampled by the timer {used}, since this machine has no hardware counters for perf"
 
 
-def read(path: Path, notes: list[str]) -> Iterator[Sample]:
+def read(path: Path, notes: list[str]) -> Iterator[PerfSample]:
     """Yield the samples and append warnings about the text to ``notes``.
 
     Raises ToolOutputError if a line is invalid or the text is cut.
     """
-    sample: Sample | None = None
+    sample: PerfSample | None = None
     is_ended = False
     for line in filter(str.strip, tool_files.read_lines(path)):
         is_ended = line == _END
@@ -216,7 +216,7 @@ def read(path: Path, notes: list[str]) -> Iterator[Sample]:
             if sample:
                 yield sample
             comm, event = (tool_files.clean_name(header[name]) for name in ("comm", "event"))
-            sample = Sample(comm, event, int(header["period"] or 1))
+            sample = PerfSample(comm, event, int(header["period"] or 1))
         if not sample:
             raise ToolOutputError(f"{path.name} does not start with a sample: {line[:80]!r}")
         if frame := header["rest"] if header else line:
@@ -235,7 +235,7 @@ def _warning_of(note: re.Match[str]) -> str:
     return f"perf {why} inlined callers, so their samples count for the functions around them{remedy}"
 
 
-def _add(sample: Sample, line: str, name: str) -> None:
+def _add(sample: PerfSample, line: str, name: str) -> None:
     """Add a frame, or the source line below a frame, to the sample."""
     is_source = line.startswith("  ") and not line.startswith("   ")
     if is_source and sample.frames:
@@ -279,7 +279,7 @@ class _EventSums:
     inclusive: Counter[_Place] = field(default_factory=Counter)
     below: defaultdict[_Place, Counter[tuple[str, str]]] = field(default_factory=lambda: defaultdict(Counter))
 
-    def take(self, sample: Sample) -> None:
+    def take(self, sample: PerfSample) -> None:
         """Count one sample."""
         weight, frames = max(1, sample.period), sample.frames
         self.samples += 1
@@ -315,7 +315,7 @@ class _EventSums:
 NAME = "perf"
 
 
-class Options(Stacks):
+class PerfOptions(Stacks):
     """``with`` keys of ``uses: perf``."""
 
     call_graph: Literal["dwarf", "fp", "lbr", "none"] = Field(
@@ -327,7 +327,7 @@ class Options(Stacks):
     event: Event = ""
 
 
-def invocations(call: Call[Options]) -> tuple[Invocation, ...]:
+def invocations(call: Call[PerfOptions]) -> tuple[Invocation, ...]:
     """Record the command, then convert the samples to text."""
     options = call.options
     graph = {"dwarf": "dwarf,8192", "none": ""}.get(options.call_graph, options.call_graph)
@@ -335,7 +335,7 @@ def invocations(call: Call[Options]) -> tuple[Invocation, ...]:
     return record, script_text(call.program or "perf", str(call.folder / DATA), options.inline_limit)
 
 
-def parse(call: Call[Options], usage: Usage) -> Parsed:
+def parse(call: Call[PerfOptions], usage: Usage) -> Parsed:
     """Fold the samples into ``stacks.folded`` and rank functions by the samples attributed to them.
 
     Raises ToolOutputError if there are no samples, or if the text is cut or invalid.
@@ -354,7 +354,7 @@ ADAPTER = Adapter(
         recording=SCRIPT,
         raw=(DATA, SCRIPT),
     ),
-    options=Options,
+    options=PerfOptions,
     program=PERF,
     passes_stdout=True,
     invocations=invocations,

@@ -53,7 +53,7 @@ _NOT_FINITE = re.compile(r":\s*-?(?:nan|inf)\b")
 _DECIMAL_COMMA = re.compile(r"(?<=\d),(?=\d)")
 
 
-class _Line(Json):
+class _PerfStatLine(Json):
     """One line of perf, about one event. Newer versions also print derived figures, which have no value."""
 
     value: object = Field(None, alias="counter-value")
@@ -123,7 +123,7 @@ def _read(path: Path) -> _Counters:
         if not line.strip() or line.startswith("#"):
             continue
         content = tool_files.decoded(_DECIMAL_COMMA.sub(".", _NOT_FINITE.sub(": null", line)), path.name)
-        told = parsed_output.checked_json(_Line, content, path.name)
+        told = parsed_output.checked_json(_PerfStatLine, content, path.name)
         if told.value is None:
             continue
         match = _EVENT.match(str(told.event))

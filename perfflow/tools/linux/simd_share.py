@@ -43,7 +43,7 @@ from perfflow.tools.linux import perf
 from perfflow.tools.parsed_output import Counted, Json, Name, Whole
 
 
-class Machine(StrEnum):
+class InstructionSet(StrEnum):
     """The instruction set of a disassembly."""
 
     X86 = "x86"
@@ -92,21 +92,21 @@ class Region(NamedTuple):
 
 _LINE = re.compile(r"\s*(?P<address>[0-9a-f]{1,16}):\s*(?P<text>.*)\Z")
 _PREFIX = re.compile(r"(?:lock|rep(?:n?[ez])?|data16|addr32|notrack|bnd|[cdefgs]s|xacquire|xrelease|rex\S*|\{\w+\})\Z")
-_COMMENT: Mapping[Machine, re.Pattern[str]] = {
-    Machine.X86: re.compile(r"\s+(?:<|#).*"),
-    Machine.AARCH64: re.compile(r"\s+(?:<|//|;).*"),
+_COMMENT: Mapping[InstructionSet, re.Pattern[str]] = {
+    InstructionSet.X86: re.compile(r"\s+(?:<|#).*"),
+    InstructionSet.AARCH64: re.compile(r"\s+(?:<|//|;).*"),
 }
 _TARGET = re.compile(r"(?:0x)?(?P<address>[0-9a-f]{1,16})\Z")
 # Commas within parentheses and brackets belong to an address.
 _COMMA = re.compile(r",\s*(?![^()\[\]]*[)\]])")
 # The first match of a mnemonic applies. All other instructions continue with the next one.
-_FLOWS: Mapping[Machine, Mapping[Flow, re.Pattern[str]]] = {
-    Machine.X86: {
+_FLOWS: Mapping[InstructionSet, Mapping[Flow, re.Pattern[str]]] = {
+    InstructionSet.X86: {
         Flow.JUMP: re.compile(r"jmp[qlw]?|ljmp"),
         Flow.BRANCH: re.compile(r"j\w+|loop\w*"),
         Flow.LEAVES: re.compile(r"ret[ql]?|iretq?|hlt|ud2|sysret|\(bad\)"),
     },
-    Machine.AARCH64: {
+    InstructionSet.AARCH64: {
         Flow.JUMP: re.compile(r"b"),
         Flow.BRANCH: re.compile(r"b\.\w+|bc\.\w+|cbn?z|tbn?z"),
         Flow.LEAVES: re.compile(r"ret(?:a[ab])?|br(?:a[abz]+)?|udf|brk|hlt"),
@@ -164,7 +164,7 @@ _ARM_INTEGER = frozenset([*_ARM_PLAIN.split(), *(f"{sign}{name}" for sign in "su
 _ARM_LOGIC = frozenset({"and", "bic", "eor", "eor3", "bcax", "orr", "orn"})
 
 
-def read(machine: Machine, lines: Iterable[str]) -> tuple[Instruction, ...]:
+def read(machine: InstructionSet, lines: Iterable[str]) -> tuple[Instruction, ...]:
     """Return the instructions. Raises ToolOutputError for an invalid line, and if addresses do not increase."""
     found: list[Instruction] = []
     for line in lines:
@@ -176,7 +176,7 @@ def read(machine: Machine, lines: Iterable[str]) -> tuple[Instruction, ...]:
     return tuple(found)
 
 
-def _instruction(machine: Machine, address: int, text: str) -> Instruction:
+def _instruction(machine: InstructionSet, address: int, text: str) -> Instruction:
     words = _COMMENT[machine].sub("", text).split(maxsplit=1)
     while len(words) > 1 and _PREFIX.match(words[0]):
         words = words[1].split(maxsplit=1)
@@ -251,9 +251,9 @@ def _is(mnemonic: str, names: frozenset[str]) -> bool:
     return mnemonic in names or (mnemonic[-1:] in {"2", "b", "t"} and mnemonic[:-1] in names)
 
 
-_ARITHMETIC: Mapping[Machine, Callable[[str, Sequence[str]], Arithmetic | None]] = {
-    Machine.X86: _x86_arithmetic,
-    Machine.AARCH64: _aarch64_arithmetic,
+_ARITHMETIC: Mapping[InstructionSet, Callable[[str, Sequence[str]], Arithmetic | None]] = {
+    InstructionSet.X86: _x86_arithmetic,
+    InstructionSet.AARCH64: _aarch64_arithmetic,
 }
 
 
@@ -342,7 +342,7 @@ _UNDEFINED = (
 _NAMELESS = "code without symbols, where loops are guessed from the surrounding instructions"
 
 
-class Options(perf.Sampling):
+class SimdShareOptions(perf.RecordOptions):
     """``with`` keys of ``uses: simd-share``."""
 
     event: perf.Event = ""
@@ -351,13 +351,13 @@ class Options(perf.Sampling):
 # The keys are addresses in hexadecimal.
 _BY_ADDRESS = BeforeValidator(lambda of: {int(at, 16): what for at, what in of.items()} if isinstance(of, dict) else of)
 _Symbol = Annotated[str, AfterValidator(lambda text: tool_files.clean_name(symbol_names.plain(text)) if text else "")]
-_Machine = Annotated[Machine, parsed_output.one_of_keys({machine.value: machine for machine in Machine})]
+_Machine = Annotated[InstructionSet, parsed_output.one_of_keys({machine.value: machine for machine in InstructionSet})]
 # JSON has no tuples, so a list is one.
 _Source = Annotated[tuple[str, str], Strict(strict=False)]
 _Elsewhere = Annotated[tuple[Name, Name, Whole], Strict(strict=False)]
 
 
-class _Function(Json):
+class _SimdShareFunction(Json):
     """A function with samples, as the driver describes it; ``name`` is its symbol or ''.
 
     ``sources`` are the inlined frames at an address: function and ``FILE:LINE``, innermost first.
@@ -380,14 +380,14 @@ class _HotCode(Json):
     error: Name = ""
     samples: Whole = 0
     events: dict[Name, Whole] = Field(default={})
-    functions: list[_Function] = Field(default=[])
+    functions: list[_SimdShareFunction] = Field(default=[])
     elsewhere: list[_Elsewhere] = Field(default=[])
 
 
 class _Loop(NamedTuple):
     """A region and its samples by source frame."""
 
-    function: _Function
+    function: _SimdShareFunction
     region: Region
     frames: Counter[Frame]
 
@@ -407,7 +407,7 @@ class _Loop(NamedTuple):
         return [item.arithmetic for item in self.region.instructions if item.arithmetic]
 
 
-def invocations(call: Call[Options]) -> tuple[Invocation, ...]:
+def invocations(call: Call[SimdShareOptions]) -> tuple[Invocation, ...]:
     """Record the command without call stacks, then disassemble the hot functions."""
     argv = (*_DRIVER, call.program or "perf", str(call.folder / perf.DATA))
     return (
@@ -416,7 +416,7 @@ def invocations(call: Call[Options]) -> tuple[Invocation, ...]:
     )
 
 
-def parse(call: Call[Options], usage: Usage) -> Parsed:
+def parse(call: Call[SimdShareOptions], usage: Usage) -> Parsed:
     """Classify the arithmetic of each hot loop; the share is the mean over loops, weighted by samples.
 
     If loops with arithmetic have too few samples, there is a warning and no share. Raises ToolOutputError if there are
@@ -450,7 +450,7 @@ def parse(call: Call[Options], usage: Usage) -> Parsed:
     return Parsed(readings, _hotspots(loops, found.samples), warnings=warnings)
 
 
-def _loops_simd_share(function: _Function) -> Collection[_Loop]:
+def _loops_simd_share(function: _SimdShareFunction) -> Collection[_Loop]:
     """Return the regions with samples. Samples that are not at an instruction of the function are left out.
 
     Each sample is attributed to the innermost function of the project at its address, else to the function itself.
@@ -522,7 +522,7 @@ def _lanes(item: Arithmetic) -> str:
     return f"{item.lanes} lanes {item.element}" if item.lanes else item.element or "bits"
 
 
-def _excluded_reason(function: _Function) -> str:
+def _excluded_reason(function: _SimdShareFunction) -> str:
     """Return why a function's arithmetic does not count as the program's, '' if it does.
 
     The C library processes bytes with vectors whatever the program does, and an interpreter computes on boxed numbers.
@@ -546,7 +546,7 @@ def _other_samples(reasons: Counter[str], loops: Sequence[_Loop], total: int) ->
 ADAPTER = Adapter(
     name=NAME,
     role=Role.PROFILE,
-    options=Options,
+    options=SimdShareOptions,
     program=Program("perf", "apt-get install linux-perf binutils"),
     metrics=builtin_metrics("simd_share", "vector_width"),
     passes_stdout=True,

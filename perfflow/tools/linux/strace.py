@@ -47,7 +47,7 @@ _REMEDY = (
 )
 
 
-class Options(CommandOptions):
+class StraceOptions(CommandOptions):
     """``with`` keys of ``uses: strace``."""
 
     files: bool = Field(
@@ -55,7 +55,7 @@ class Options(CommandOptions):
     )
 
 
-class _Row(NamedTuple):
+class _StraceRow(NamedTuple):
     """One kind of call: its wall time (s), and the numbers of calls and of failed calls."""
 
     call: str
@@ -64,7 +64,7 @@ class _Row(NamedTuple):
     errors: int
 
 
-def invocations(call: Call[Options]) -> tuple[Invocation, ...]:
+def invocations(call: Call[StraceOptions]) -> tuple[Invocation, ...]:
     """Count all calls of one run; with ``files`` record the calls that open files in a second run."""
     options, strace = call.options, (call.program or "strace", "-f", "-o")
     counted = Invocation((*strace, str(call.folder / _SUMMARY), "-c", "-w", "--", *call.command), _C)
@@ -72,7 +72,7 @@ def invocations(call: Call[Options]) -> tuple[Invocation, ...]:
     return (counted, opens) if options.files else (counted,)
 
 
-def parse(call: Call[Options], usage: Usage) -> Parsed:
+def parse(call: Call[StraceOptions], usage: Usage) -> Parsed:
     """Count calls and errors, and rank the kinds of call by count; with ``files``, rank files by number of opens.
 
     Raises ToolOutputError if the table is cut or does not add up, and with a remedy if tracing is not permitted.
@@ -101,7 +101,7 @@ def _ranked(counts: Counter[str]) -> list[tuple[str, int]]:
     return sorted(counts.items(), key=lambda item: (-item[1], item[0]))
 
 
-def _rows(text: str) -> list[_Row]:
+def _rows(text: str) -> list[_StraceRow]:
     """Read the table. Raises ToolOutputError unless its rows add up to its last line."""
     head, *lines = [line for line in text.splitlines() if line.strip() and not _RULE.match(line)] or [""]
     if head.split() != _HEAD.split():
@@ -110,7 +110,9 @@ def _rows(text: str) -> list[_Row]:
     if last != "total":
         raise ToolOutputError(f"{_SUMMARY} is cut short: it has no line of totals")
     # The counts follow the average, which is not used; the error column is blank if there are none.
-    rows = [_Row(call, seconds, counts[1], (counts[2:] or [0])[0]) for call, seconds, counts in found if counts[1:]]
+    rows = [
+        _StraceRow(call, seconds, counts[1], (counts[2:] or [0])[0]) for call, seconds, counts in found if counts[1:]
+    ]
     if len({row.call for row in rows}) < len(found) or any(row.errors > row.calls for row in rows):
         raise ToolOutputError(f"{_SUMMARY} is damaged: it has a call twice, or more errors than calls")
     calls, errors = sum(row.calls for row in rows), sum(row.errors for row in rows)
@@ -130,7 +132,7 @@ def _cells(line: str) -> tuple[str, float, list[int]]:
     return tool_files.clean_name(match["call"]), seconds, [int(word) for word in match["counts"].split()]
 
 
-def _hotspot(row: _Row, calls: int) -> Hotspot:
+def _hotspot(row: _StraceRow, calls: int) -> Hotspot:
     errors = f", {row.errors:,} of them failed" if row.errors else ""
     cause = f"measured: {row.calls:,} calls{errors}, {row.seconds:.3g} s in them including waiting and tracing"
     return Hotspot(row.call, row.calls / calls, "calls", NAME, cause=cause)
@@ -168,7 +170,7 @@ def _unescaped(text: str) -> str:
 ADAPTER = Adapter(
     name=NAME,
     role=Role.MEASURE,
-    options=Options,
+    options=StraceOptions,
     program=Program("strace", "apt-get install strace"),
     metrics=builtin_metrics("syscalls", "syscall_errors", "file_opens"),
     passes_stdout=True,

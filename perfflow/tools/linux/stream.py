@@ -53,7 +53,7 @@ def _bytes(value: object) -> object:
     return round(parse_as(value, Dimension.BYTES).value)
 
 
-class Options(adapter.Options):
+class StreamOptions(adapter.Options):
     """``with`` keys of ``uses: stream``."""
 
     seconds: Seconds = Field(
@@ -73,7 +73,7 @@ class Options(adapter.Options):
     )
 
 
-class Machine(Json):
+class StreamMachine(Json):
     """The machine: the number of cores, the number of started threads, and the bytes of all last-level caches.
 
     ``quota`` is the cgroup's limit in cores, None without a limit; ``cache`` is 0 if unknown.
@@ -87,7 +87,7 @@ class Machine(Json):
     hypervisor: bool
 
 
-class Build(Json):
+class StreamBuild(Json):
     """The compiler, the bytes of a vector, the instruction set, and whether a multiply-add is one instruction.
 
     ``chains`` is the number of independent chains of operations; ``unused`` names a set with wider vectors.
@@ -119,7 +119,7 @@ class _FlopsTry(_Try):
     amount: Positive = Field(alias="flops")
 
 
-class _End(Json):
+class _StreamEnd(Json):
     kind: Literal["end"]
     tries: Whole
 
@@ -127,7 +127,7 @@ class _End(Json):
 _TRIES: Mapping[str, type[_BandwidthTry | _FlopsTry]] = {BANDWIDTH: _BandwidthTry, FLOPS: _FlopsTry}
 
 
-class Group(NamedTuple):
+class StreamTries(NamedTuple):
     """Tries of one kernel and array size in B/s, or of one precision in FLOP/s."""
 
     metric: str
@@ -148,7 +148,7 @@ def preparations(call: Call) -> tuple[Invocation, ...]:
     return (Invocation(argv, {"LC_ALL": "C"}),)
 
 
-def invocations(call: Call[Options]) -> tuple[Invocation, ...]:
+def invocations(call: Call[StreamOptions]) -> tuple[Invocation, ...]:
     """Run the program; the driver detects cores, caches and memory."""
     asked = (f"{call.options.seconds:g}", str(call.options.threads or 0), str(call.options.size or 0))
     precisions = ",".join(call.options.precisions or _PRECISIONS)
@@ -156,7 +156,7 @@ def invocations(call: Call[Options]) -> tuple[Invocation, ...]:
     return (Invocation(argv, stdout=_FILE),)
 
 
-def parse(call: Call[Options], usage: Usage) -> Parsed:
+def parse(call: Call[StreamOptions], usage: Usage) -> Parsed:
     """Read the best try of each kind in B/s and FLOP/s, with a description and warnings.
 
     Raises ToolOutputError if the program was not built, failed, found a wrong result or was killed, or if its output
@@ -187,7 +187,7 @@ def parse(call: Call[Options], usage: Usage) -> Parsed:
     return Parsed(peaks=tuple(peaks), warnings=tuple(warnings))
 
 
-def read(path: Path) -> tuple[Machine, Build, list[Group]]:
+def read(path: Path) -> tuple[StreamMachine, StreamBuild, list[StreamTries]]:
     """Read the JSON lines of ``drivers/stream_run.py`` and the program: the machine, the build, tries, and the end.
 
     The first round warms up caches and clocks and does not count. Raises ToolOutputError if the file is missing, cut
@@ -200,8 +200,8 @@ def read(path: Path) -> tuple[Machine, Build, list[Group]]:
         raise ToolOutputError(f"{path.name} is cut short or not valid JSON") from error
     if set(kinds) - _TRIES.keys():
         raise ToolOutputError(f"{path.name} has a line that is not a try")
-    machine, build = checked_json(Machine, first, path.name), checked_json(Build, second, path.name)
-    if (count := checked_json(_End, end, path.name).tries) != len(lines):
+    machine, build = checked_json(StreamMachine, first, path.name), checked_json(StreamBuild, second, path.name)
+    if (count := checked_json(_StreamEnd, end, path.name).tries) != len(lines):
         raise ToolOutputError(f"{path.name} has {len(lines)} tries instead of {count}")
     found: dict[tuple[str, str, int], list[float]] = {}
     for metric, line in zip(kinds, lines, strict=True):
@@ -211,7 +211,7 @@ def read(path: Path) -> tuple[Machine, Build, list[Group]]:
             values.append(tool_files.positive(tried.amount / tried.seconds, f"{metric} of {tried.name}"))
     if once := [name for (_, name, _), values in found.items() if not values]:
         raise ToolOutputError(f"{once[0]} was tried only once, for warm-up")
-    return machine, build, [Group(*key, values) for key, values in found.items()]
+    return machine, build, [StreamTries(*key, values) for key, values in found.items()]
 
 
 def _program(call: Call) -> Path:
@@ -234,7 +234,7 @@ def _why_cut(call: Call) -> str:
     return tool_files.last_words(call.folder) or (early if began and not ended else "")
 
 
-def _how_bandwidth(machine: Machine, build: Build, moved: Sequence[Group], best: Group) -> str:
+def _how_bandwidth(machine: StreamMachine, build: StreamBuild, moved: Sequence[StreamTries], best: StreamTries) -> str:
     cache = machine.cache
     beyond = f" ({best.array / cache:.3g} × the last-level cache of {_size(cache)})" if cache else ""
     triad = max((group.best for group in moved if group.name == "triad"), default=0.0)
@@ -245,12 +245,14 @@ def _how_bandwidth(machine: Machine, build: Build, moved: Sequence[Group], best:
     )
 
 
-def _run_text(machine: Machine, build: Build, group: Group) -> str:
+def _run_text(machine: StreamMachine, build: StreamBuild, group: StreamTries) -> str:
     threads = f"{machine.threads} thread{'s' if machine.threads > 1 else ''}"
     return f"{threads}, best of {len(group.values)}, {build.compiler}"
 
 
-def _warnings(machine: Machine, build: Build, moved: Sequence[Group], measured: Sequence[Group]) -> Iterator[str]:
+def _warnings(
+    machine: StreamMachine, build: StreamBuild, moved: Sequence[StreamTries], measured: Sequence[StreamTries]
+) -> Iterator[str]:
     """Yield warnings if the figures may be of a part of the machine, of a busy machine, or of a cache."""
     if machine.threads < machine.cores:
         limit = f" (the quota is {machine.quota:g})" if machine.quota is not None else ""
@@ -270,7 +272,7 @@ def _warnings(machine: Machine, build: Build, moved: Sequence[Group], measured: 
             yield f"{metric}: {below}, so other programs used the machine and the peak may be higher"
 
 
-def _cache_warnings(cache: int, moved: Sequence[Group]) -> Iterator[str]:
+def _cache_warnings(cache: int, moved: Sequence[StreamTries]) -> Iterator[str]:
     smallest, largest = (pick(group.array for group in moved) for pick in (min, max))
     small, large = (max(group.best for group in moved if group.array == size) for size in (smallest, largest))
     arrays = f"arrays of {_size(smallest)}"
@@ -291,7 +293,7 @@ def _size(size: int) -> str:
 ADAPTER = Adapter(
     name="stream",
     role=Role.MACHINE,
-    options=Options,
+    options=StreamOptions,
     program=CC,
     finds_peaks=True,
     preparations=preparations,

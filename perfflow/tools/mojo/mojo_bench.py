@@ -56,7 +56,7 @@ _UNITS: Mapping[str, float] = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
 _ROUNDING = 1e-6
 
 
-class Row(NamedTuple):
+class MojoResult(NamedTuple):
     """One result of a benchmark: ``values`` by metric in base units, the mean of ``iterations`` iterations.
 
     ``repeats`` is true for a ``Bench``, which has an option for the number of repetitions.
@@ -72,7 +72,7 @@ _Table = list[dict[str, str]]
 """The cells of each row by their columns."""
 
 
-def read_output(printed: str, file: str) -> tuple[list[Row], tuple[str, ...]]:
+def read_output(printed: str, file: str) -> tuple[list[MojoResult], tuple[str, ...]]:
     """Return every result that a program printed, and warnings.
 
     ``file`` is the text of its CSV file, '' if there is none; its table must equal the last printed one. Raises
@@ -135,7 +135,7 @@ def _cells(line: str, separator: str, count: int) -> list[str]:
     return [name, *rest]
 
 
-def _row(cells: Mapping[str, str]) -> Row:
+def _row(cells: Mapping[str, str]) -> MojoResult:
     if not cells["name"]:
         raise ToolOutputError("a benchmark has no name")
     name = tool_files.clean_name(cells["name"])
@@ -148,10 +148,10 @@ def _row(cells: Mapping[str, str]) -> Row:
             # Checked again, since the scaled value can be too large.
             what = f"{column} of {name[:80]}"
             values[metric] = tool_files.number(_positive(cells[column], what) * 1e9, what)
-    return Row(name, values, iterations)
+    return MojoResult(name, values, iterations)
 
 
-def _reports(printed: str) -> Iterator[Row]:
+def _reports(printed: str) -> Iterator[MojoResult]:
     found = list(_REPORT.finditer(printed))
     if len(found) != printed.count(_A_REPORT):
         raise ToolOutputError("a Benchmark Report is cut short")
@@ -169,7 +169,7 @@ def _reports(printed: str) -> Iterator[Row]:
             raise ToolOutputError(f"a Benchmark Report is cut short: {missing[0]} of {shown} is missing")
         unit = tool_files.scale_of(report["unit"], _UNITS, shown)
         seconds, iterations = _timed(figures, _OF_REPORT, unit, shown)
-        yield Row(name, {"time": seconds}, iterations, repeats=False)
+        yield MojoResult(name, {"time": seconds}, iterations, repeats=False)
 
 
 def _timed(cells: Mapping[str, str], keys: Sequence[str], unit: float, name: str) -> tuple[float, float]:
@@ -244,7 +244,7 @@ REMEDIES: Mapping[str, str] = {
 """The remedy for each pattern in an error's text or in the line below it. More specific patterns come first."""
 
 
-class Options(CommandOptions):
+class MojoBenchOptions(CommandOptions):
     """``with`` keys of ``uses: mojo-bench``: a ``file`` to build, or the ``command`` of a built program."""
 
     file: str = Field(default="", description="A Mojo source with a main function. It is built once for each side.")
@@ -273,7 +273,7 @@ def needs_program(values: Mapping[str, object]) -> bool:
     return values.get("command") is None
 
 
-def preparations(call: Call[Options]) -> tuple[Invocation, ...]:
+def preparations(call: Call[MojoBenchOptions]) -> tuple[Invocation, ...]:
     """Get the compiler's version and build the source; a built program needs neither.
 
     Raises ToolOutputError unless there is either a source or a command.
@@ -290,7 +290,7 @@ def preparations(call: Call[Options]) -> tuple[Invocation, ...]:
     return (Invocation((compiler, "--version"), stdout=_VERSION), Invocation(build))
 
 
-def invocations(call: Call[Options]) -> tuple[Invocation, ...]:
+def invocations(call: Call[MojoBenchOptions]) -> tuple[Invocation, ...]:
     """Run the program, or ``only`` one of its benchmarks. Raises ToolOutputError for a shell command."""
     repeated = ("-r", str(call.options.repetitions)) if call.options.repetitions else ()
     only = (*adapter.words(call.options.only_with), call.only) if call.only and call.options.only_with else ()
@@ -298,12 +298,12 @@ def invocations(call: Call[Options]) -> tuple[Invocation, ...]:
     return (Invocation((*_program(call), *ours, *only), stdout=_PRINTED),)
 
 
-def executed(call: Call[Options]) -> tuple[Path, ...]:
+def executed(call: Call[MojoBenchOptions]) -> tuple[Path, ...]:
     """Return the path of the built program, else the words of the command as paths."""
     return (_built(call),) if call.options.file else tuple(map(Path, call.command))
 
 
-def parse(call: Call[Options], usage: Usage) -> Parsed:
+def parse(call: Call[MojoBenchOptions], usage: Usage) -> Parsed:
     """Read s per iteration, and bytes, operations and elements per second; a ``Bench`` prints rates in 10^9.
 
     Raises ToolOutputError with the compiler's error and a remedy, or if the output is missing, truncated or invalid.
@@ -352,23 +352,23 @@ def _remedy_for(text: str) -> str:
     return next((says for pattern, says in REMEDIES.items() if re.search(pattern, text, re.MULTILINE)), "")
 
 
-def listing(call: Call[Options]) -> Invocation | None:
+def listing(call: Call[MojoBenchOptions]) -> Invocation | None:
     """Return the process that prints the names, by the program's own arguments for it; None without ``list-with``."""
     asked = adapter.words(call.options.list_with)
     return Invocation((*_program(call), *asked)) if asked else None
 
 
-def _program(call: Call[Options]) -> tuple[str, ...]:
+def _program(call: Call[MojoBenchOptions]) -> tuple[str, ...]:
     return (*((str(_built(call)),) if call.options.file else call.program_words), *adapter.words(call.options.args))
 
 
-def _built(call: Call[Options]) -> Path:
+def _built(call: Call[MojoBenchOptions]) -> Path:
     return call.place / f"{Path(call.options.file).stem}.program"
 
 
-def _series(rows: Sequence[Row], repetitions: int) -> Mapping[str, list[Row]]:
+def _series(rows: Sequence[MojoResult], repetitions: int) -> Mapping[str, list[MojoResult]]:
     """Group rows by benchmark. Raises ToolOutputError if two benchmarks recognizably have the same name."""
-    found: dict[str, list[Row]] = {}
+    found: dict[str, list[MojoResult]] = {}
     # Repetitions of one benchmark are consecutive.
     for name, repeated in groupby(rows, key=lambda row: row.name):
         if name in found:
@@ -379,7 +379,7 @@ def _series(rows: Sequence[Row], repetitions: int) -> Mapping[str, list[Row]]:
     return found
 
 
-def _readings(name: str, rows: Sequence[Row]) -> Iterator[Reading]:
+def _readings(name: str, rows: Sequence[MojoResult]) -> Iterator[Reading]:
     """Yield the readings of one benchmark in one process. Each repetition is the mean of a batch."""
     if len(rows) == 1:
         yield from (Reading(metric, value, name) for metric, value in rows[0].values.items())
@@ -393,7 +393,7 @@ def _readings(name: str, rows: Sequence[Row]) -> Iterator[Reading]:
 ADAPTER = Adapter(
     name="mojo-bench",
     role=Role.MEASURE,
-    options=Options,
+    options=MojoBenchOptions,
     program=Program("mojo", "pip install mojo"),
     metrics=builtin_metrics("time", "bandwidth", "flops", "rate"),
     attaches=("file",),

@@ -42,7 +42,7 @@ _OVERFLOW = re.compile(r"Warning: (Detected overflow.*)")
 _CONTEXT = re.compile(r"^(?:at|by thread|Address|and |Saved host backtrace|Host Frame|Device Frame|Current Value)\b")
 
 
-class Options(CommandOptions):
+class ComputeSanitizerOptions(CommandOptions):
     """``with`` keys of ``uses: compute-sanitizer``."""
 
     check: Literal["memcheck", "racecheck", "initcheck", "synccheck"] = Field(
@@ -54,7 +54,7 @@ class Options(CommandOptions):
     args: CommandText = Field(default="", description="Additional arguments for compute-sanitizer.")
 
 
-def invocations(call: Call[Options]) -> tuple[Invocation, ...]:
+def invocations(call: Call[ComputeSanitizerOptions]) -> tuple[Invocation, ...]:
     """Run the command under the chosen check, with the report in a file. Raises ToolOutputError for wrong options."""
     options = call.options
     if options.leaks and options.check != "memcheck":
@@ -69,7 +69,7 @@ def invocations(call: Call[Options]) -> tuple[Invocation, ...]:
     return (Invocation(argv),)
 
 
-def parse(call: Call[Options], usage: Usage) -> Parsed:
+def parse(call: Call[ComputeSanitizerOptions], usage: Usage) -> Parsed:
     """Check that the report is complete and has no finding. Raises ToolOutputError with the first finding."""
     text = tool_files.read_whole(call.folder / _FILE, tool_files.last_words(call.folder))
     lines = [line.strip().removeprefix(_PREFIX).strip() for line in text.splitlines() if _PREFIX in line]
@@ -112,7 +112,7 @@ def _first(lines: list[str]) -> str:
 ADAPTER = Adapter(
     name="compute-sanitizer",
     role=Role.CHECK,
-    options=Options,
+    options=ComputeSanitizerOptions,
     program=Program("compute-sanitizer", "pip install nvidia-cuda-sanitizer-api", places=cuda_bench.TOOLKIT_PLACES),
     invocations=invocations,
     outputs=may_leave(_FILE),

@@ -43,7 +43,7 @@ _Kernels = dict[str, dict[str, list[float]]]
 """The values of each metric of each kernel, one per repetition; BATCH has the launches in each repetition."""
 
 
-class Options(CommandOptions):
+class CudaBenchOptions(CommandOptions):
     """``with`` keys of ``uses: cuda-bench``."""
 
     list: str = Field(default="--list", description="Flag that makes the program list its kernels; '' if it has none.")
@@ -51,14 +51,14 @@ class Options(CommandOptions):
     brief: str = Field(default="--repeats=10", description="Flag for the shortest useful run; '' if it has none.")
 
 
-def invocations(call: Call[Options]) -> tuple[Invocation, ...]:
+def invocations(call: Call[CudaBenchOptions]) -> tuple[Invocation, ...]:
     """Run the program, or ``only`` one of its kernels. Raises ToolOutputError for a shell command."""
     brief = (call.options.brief,) if call.options.brief and call.effort is not Effort.NORMAL else ()
     only = (f"{call.options.only}{call.only}",) if call.only else ()
     return (Invocation((*call.program_words, *brief, *only), stdout=_FILE),)
 
 
-def listing(call: Call[Options]) -> Invocation | None:
+def listing(call: Call[CudaBenchOptions]) -> Invocation | None:
     """Return the process that prints the names of the kernels; None for a program without such a flag."""
     flag = call.options.list
     return Invocation((*call.program_words, flag)) if flag else None
@@ -184,7 +184,7 @@ def _readings(kernels: _Kernels) -> Iterator[Reading]:
 ADAPTER = Adapter(
     name="cuda-bench",
     role=Role.MEASURE,
-    options=Options,
+    options=CudaBenchOptions,
     metrics=builtin_metrics("time", "bandwidth", "flops", "rate"),
     suite=True,
     gpu=True,

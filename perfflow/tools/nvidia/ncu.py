@@ -38,7 +38,7 @@ from perfflow.tools import tool_files
 from perfflow.tools.adapter import Adapter, Call, CommandOptions, Invocation, Program, Role, leaves
 from perfflow.tools.nvidia import ncu_table
 from perfflow.tools.nvidia.ncu_metrics import BANDWIDTH, LIMITS, MORE, SOURCES, THREADS, Kind, Source
-from perfflow.tools.nvidia.ncu_table import Cell, Launch, Rule, Table
+from perfflow.tools.nvidia.ncu_table import Cell, NcuLaunch, NcuRule, NcuTable
 from perfflow.tools.tool_files import clean_name
 
 WARP = 32
@@ -57,7 +57,7 @@ _STATES: Mapping[str, tuple[str, Kind, str]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class MeasuredLaunch:
     """One launch in base units: ``figures`` by perfflow's metric, ``more`` by other names.
 
     ``limits`` are blocks that fit on a multiprocessor, by limit; ``states`` how much its warps were in each state, in
@@ -67,7 +67,7 @@ class Measured:
     """
 
     kernel: str
-    rules: Sequence[Rule]
+    rules: Sequence[NcuRule]
     device: Mapping[str, str]
     figures: Mapping[str, float]
     more: Mapping[str, float]
@@ -85,18 +85,18 @@ class Measured:
         return name or (f"{GPU} of compute capability {capability}" if capability else GPU)
 
 
-def measure_launch(table: Table) -> list[Measured]:
+def measure_launch(table: NcuTable) -> list[MeasuredLaunch]:
     """Read every launch of a table. Raises ToolOutputError for impossible values."""
-    return [_Reader(launch, table.mark).measured() for launch in table.launches]
+    return [_NcuReader(launch, table.mark).measured() for launch in table.launches]
 
 
-class _Reader:
+class _NcuReader:
     """Looks up the metrics of one launch."""
 
-    def __init__(self, launch: Launch, mark: str) -> None:
+    def __init__(self, launch: NcuLaunch, mark: str) -> None:
         self._launch, self._mark = launch, mark
 
-    def measured(self) -> Measured:
+    def measured(self) -> MeasuredLaunch:
         launch, figures = self._launch, self._collected(SOURCES)
         if (seconds := figures.get("kernel_time")) == 0:
             raise ToolOutputError(f"a launch of {launch.kernel[:80]!r} took 0 s, which is impossible")
@@ -112,7 +112,7 @@ class _Reader:
         more, limits, peaks = self._collected(MORE), self._collected(LIMITS), dict(self._peaks())
         asked = {name for name, (_, *ids) in SOURCES.items() if launch.cells.keys() & set(ids)}
         absent = frozenset(asked - figures.keys())
-        return Measured(
+        return MeasuredLaunch(
             launch.kernel, launch.rules, self._device(), figures, more, limits, flops, peaks, absent, *self._states()
         )
 
@@ -263,7 +263,7 @@ class Kernel:
     """All launches of one kernel; ``share`` (0..1) of the time of all launches, None if no time was measured."""
 
     name: str
-    launches: Sequence[Measured]
+    launches: Sequence[MeasuredLaunch]
     share: float | None
 
     def values(self, metric: str) -> list[float]:
@@ -275,7 +275,7 @@ class Kernel:
         return {metric: median(values) for metric in METRICS if (values := self.values(metric))}
 
     @property
-    def longest(self) -> Measured:
+    def longest(self) -> MeasuredLaunch:
         """Return the longest launch; the first if no time was measured."""
         return max(self.launches, key=lambda item: item.figures.get("kernel_time", 0.0))
 
@@ -287,10 +287,10 @@ class Kernel:
         return () if is_full else tuple(what for what, blocks in limits.items() if blocks == min(limits.values()))
 
 
-def gather_kernels(launches: Sequence[Measured]) -> list[Kernel]:
+def gather_kernels(launches: Sequence[MeasuredLaunch]) -> list[Kernel]:
     """Group launches by kernel, the kernel with the most time first."""
     names = short_names(item.kernel for item in launches)
-    by_name: dict[str, list[Measured]] = {}
+    by_name: dict[str, list[MeasuredLaunch]] = {}
     for item in launches:
         by_name.setdefault(names[item.kernel], []).append(item)
     sums = {name: math.fsum(item.figures.get("kernel_time", 0.0) for item in own) for name, own in by_name.items()}
@@ -489,7 +489,7 @@ _REASONS: Mapping[str, str] = {
 """ncu's messages when it measured nothing, and the reason for each, the most specific first."""
 
 
-class Options(CommandOptions):
+class NcuOptions(CommandOptions):
     """``with`` keys of ``uses: ncu``."""
 
     report: str = Field(
@@ -519,7 +519,7 @@ class Options(CommandOptions):
     )
 
     @model_validator(mode="after")
-    def _one_source(self) -> Options:
+    def _one_source(self) -> NcuOptions:
         if self.report and self.command is not None:
             raise ValueError("set either `report`, which is read, or `command`, which is run")
         return self
@@ -531,7 +531,7 @@ def needs_program(values: Mapping[str, object]) -> bool:
     return not (isinstance(report, str) and report and not report.endswith(_REPORTS))
 
 
-def invocations(call: Call[Options]) -> tuple[Invocation, ...]:
+def invocations(call: Call[NcuOptions]) -> tuple[Invocation, ...]:
     """Profile into a report and let ncu print both pages of it, or read an existing report.
 
     Raises ToolOutputError if launches are to be selected from a report in CSV, which ncu does not read.
@@ -546,7 +546,7 @@ def invocations(call: Call[Options]) -> tuple[Invocation, ...]:
     return (Invocation(("/bin/cat", "--", options.report), stdout=_TABLE),)
 
 
-def _profiling(call: Call, program: str, options: Options) -> tuple[str, ...]:
+def _profiling(call: Call, program: str, options: NcuOptions) -> tuple[str, ...]:
     sections = options.sections or (_BASIC if options.set == "basic" else ())
     collected = [word for name in sections for word in ("--section", name)] or ["--set", options.set]
     return (
@@ -559,7 +559,7 @@ def _profiling(call: Call, program: str, options: Options) -> tuple[str, ...]:
     )
 
 
-def _chosen(options: Options) -> tuple[str, ...]:
+def _chosen(options: NcuOptions) -> tuple[str, ...]:
     """Return the arguments that select launches."""
     return (
         *(("--kernel-name", f"regex:{options.kernel}") if options.kernel else ()),
@@ -575,7 +575,7 @@ def _printing(program: str, report: str, chosen: tuple[str, ...]) -> tuple[Invoc
     return tuple(Invocation((*argv, "--page", page), {"LC_ALL": "C"}, file) for page, file in pages.items())
 
 
-def parse(call: Call[Options], usage: Usage) -> Parsed:
+def parse(call: Call[NcuOptions], usage: Usage) -> Parsed:
     """Read the figures of every kernel, one benchmark per kernel unless the step names one, and write kernels.json.
 
     Raises ToolOutputError with a remedy if nothing was profiled, or if a page is truncated or damaged.
@@ -632,7 +632,7 @@ def reason(*texts: str) -> str:
     return tool_files.why("\n".join(lines), _REASONS, re.IGNORECASE | re.MULTILINE, text=first)
 
 
-def _add_rules(table: ncu_table.Table, details: ncu_table.Table) -> None:
+def _add_rules(table: ncu_table.NcuTable, details: ncu_table.NcuTable) -> None:
     """Add the rules' advice to each launch. Raises ToolOutputError if the pages are of different reports."""
     by_id = {launch.id: launch for launch in table.launches}
     for item in details.launches:
@@ -645,7 +645,7 @@ def _add_rules(table: ncu_table.Table, details: ncu_table.Table) -> None:
 ADAPTER = Adapter(
     name="ncu",
     role=Role.PROFILE,
-    options=Options,
+    options=NcuOptions,
     program=Program(
         "ncu",
         "apt-get install nsight-compute",

@@ -75,7 +75,7 @@ class Cell(NamedTuple):
     unit: str = ""
 
 
-class Rule(NamedTuple):
+class NcuRule(NamedTuple):
     """The result of one of ncu's rules for a launch; ``kind`` is ncu's: OPT, WRN, INF or ''."""
 
     name: str
@@ -85,26 +85,26 @@ class Rule(NamedTuple):
 
 
 @dataclass(slots=True)
-class Launch:
+class NcuLaunch:
     """One launch of a kernel: ``cells`` by the metric's id, and ``columns`` with its other data."""
 
     id: str
     kernel: str
     columns: dict[str, str]
     cells: dict[str, Cell] = field(default_factory=dict)
-    rules: list[Rule] = field(default_factory=list)
+    rules: list[NcuRule] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class NcuTable:
     """The launches of one page in the order in which they ran, the decimal mark, and warnings about missing data."""
 
-    launches: Sequence[Launch]
+    launches: Sequence[NcuLaunch]
     mark: str
     warnings: tuple[str, ...] = ()
 
 
-def read(name: str, text: str) -> Table:
+def read(name: str, text: str) -> NcuTable:
     """Read either page. Raises ToolOutputError if there is no table, or if it is truncated or not a table of ncu."""
     header, *rows = _rows(name, text)
     if len(set(header)) != len(header) or _KERNEL not in header:
@@ -124,7 +124,7 @@ def read(name: str, text: str) -> Table:
         values = [cell for launch in launches for cell in launch.cells.values()]
     if (profiled := len(set(_PROFILED.findall(text)))) > len(launches):
         warnings.append(f"{name} contains {len(launches):,} of {profiled:,} profiled launches: it may be cut short")
-    return Table(launches, decimal_mark(values), tuple(warnings))
+    return NcuTable(launches, decimal_mark(values), tuple(warnings))
 
 
 def _rows(name: str, text: str) -> list[list[str]]:
@@ -141,7 +141,7 @@ def _rows(name: str, text: str) -> list[list[str]]:
         raise ToolOutputError(f"{name} is cut short or damaged: {error}") from error
 
 
-def _raw(name: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[Launch]:
+def _raw(name: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[NcuLaunch]:
     for cells in rows:
         _require_whole(name, header, cells)
     # Columns with single instances of a metric are left out.
@@ -156,14 +156,14 @@ def _raw(name: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> lis
     for cells in rows[1:]:
         own = dict(zip(header, cells, strict=True))
         found = {header[at]: Cell(cells[at], rows[0][at]) for at in metrics}
-        launches.append(Launch(_id(name, cells[0]), own[_KERNEL], own, found))
+        launches.append(NcuLaunch(_id(name, cells[0]), own[_KERNEL], own, found))
     return launches
 
 
 def _details(
     name: str, header: Sequence[str], rows: Sequence[Sequence[str]]
-) -> tuple[list[Launch], list[Cell], list[str]]:
-    launches: dict[str, Launch] = {}
+) -> tuple[list[NcuLaunch], list[Cell], list[str]]:
+    launches: dict[str, NcuLaunch] = {}
     values: list[Cell] = []
     told: Counter[str] = Counter()
     for cells in rows:
@@ -171,7 +171,7 @@ def _details(
         if len(cells) != header.index(_VALUE) + 2 or cells[-1]:
             _require_whole(name, header, cells)
         row = dict(zip(header, cells, strict=False))
-        launch = launches.setdefault(_id(name, cells[0]), Launch(cells[0], row[_KERNEL], row))
+        launch = launches.setdefault(_id(name, cells[0]), NcuLaunch(cells[0], row[_KERNEL], row))
         if launch.kernel != row[_KERNEL]:
             raise ToolOutputError(f"{name} is damaged: launch {launch.id} has two kernels")
         if label := row[_NAME]:
@@ -182,7 +182,7 @@ def _details(
             if metric and launch.cells.setdefault(metric, cell).text != cell.text:
                 raise ToolOutputError(f"{name} is damaged: it contains {label[:60]!r} of launch {launch.id} twice")
         elif row.get(_RULE[0]):
-            launch.rules.append(Rule(*(row.get(column, "") for column in _RULE)))
+            launch.rules.append(NcuRule(*(row.get(column, "") for column in _RULE)))
     fewer = [number for number in launches if told[number] < max(told.values(), default=0)]
     short = f"{name} has fewer metrics of launch {', '.join(fewer[:3])} than of others: it may be cut short"
     return list(launches.values()), values, [short] if fewer else []

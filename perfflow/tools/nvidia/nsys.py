@@ -21,7 +21,7 @@ from perfflow.model.metrics import builtin_metrics
 from perfflow.model.readings import Hotspot, Parsed, Peak, Profile, Reading, StackCounts, Usage
 from perfflow.tools import python_command, tool_files
 from perfflow.tools.adapter import Adapter, Call, CommandOptions, Invocation, Program, Role, Seconds, leaves
-from perfflow.tools.nvidia.nsys_report import Device, Report, Row, longest_first
+from perfflow.tools.nvidia.nsys_report import EventSums, NsysReport, ProfiledGpu, longest_first
 
 NAME = "nsys"
 
@@ -47,7 +47,7 @@ def _whole_seconds(value: float) -> float:
 WholeSeconds = Annotated[Seconds, AfterValidator(_whole_seconds)]
 
 
-class Options(CommandOptions):
+class NsysOptions(CommandOptions):
     """``with`` keys of ``uses: nsys``."""
 
     trace: list[Annotated[str, Field(pattern=r"^[a-z0-9-]+$")]] = Field(
@@ -85,7 +85,7 @@ def needs_program(values: Mapping[str, object]) -> bool:
     return not report or report.endswith(_READ_BY_NSYS)
 
 
-def invocations(call: Call[Options]) -> tuple[Invocation, ...]:
+def invocations(call: Call[NsysOptions]) -> tuple[Invocation, ...]:
     """Profile the command, export the report and sum it up, or sum up an existing report."""
     options = call.options
     settings = {"keep": options.keep_report, "timed": options.duration is not None, "report": options.report}
@@ -102,7 +102,7 @@ def invocations(call: Call[Options]) -> tuple[Invocation, ...]:
     return (Invocation((*_DRIVER, str(call.folder), json.dumps(settings), program, *words, *call.command), env),)
 
 
-def parse(call: Call[Options], usage: Usage) -> Parsed:
+def parse(call: Call[NsysOptions], usage: Usage) -> Parsed:
     """Turn the sums into metrics and hotspots: kernels and copies by device time, calls and ranges by thread time.
 
     Raises ToolOutputError with nsys's reason, if nothing was recorded, or if the file is truncated or invalid.
@@ -127,10 +127,10 @@ def parse(call: Call[Options], usage: Usage) -> Parsed:
     )
 
 
-def _report(path: Path) -> Report:
+def _report(path: Path) -> NsysReport:
     text = tool_files.read_text(path)
     try:
-        report = TypeAdapter(Report).validate_json(text)
+        report = TypeAdapter(NsysReport).validate_json(text)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         where = ".".join(map(str, first["loc"]))[:80]
@@ -143,7 +143,7 @@ def _report(path: Path) -> Report:
     return report
 
 
-def _figures(report: Report) -> Iterator[tuple[str, float]]:
+def _figures(report: NsysReport) -> Iterator[tuple[str, float]]:
     """Yield the metrics of the report. A metric without events is left out instead of 0."""
     busy, span = sum(device.busy for device in report.devices), sum(device.span for device in report.devices)
     if span:
@@ -164,7 +164,7 @@ def _figures(report: Report) -> Iterator[tuple[str, float]]:
             yield metric, sum(row.own or 0.0 for row in rows) * _NANO
 
 
-def _peaks(report: Report) -> Iterator[Peak]:
+def _peaks(report: NsysReport) -> Iterator[Peak]:
     """Yield the memory bandwidth of the GPUs, computed by the driver from clock and bus."""
     for device in report.devices:
         if device.bandwidth:
@@ -172,17 +172,17 @@ def _peaks(report: Report) -> Iterator[Peak]:
             yield Peak("bandwidth", device.bandwidth, how=how, device=_name_of(device))
 
 
-def _device_of(report: Report) -> str:
+def _device_of(report: NsysReport) -> str:
     """Return the GPU of a report by its driver's name; '' if nothing ran on one."""
     return together(map(_name_of, report.devices)) or (GPU if report.kernels or report.memory else "")
 
 
-def _name_of(device: Device) -> str:
+def _name_of(device: ProfiledGpu) -> str:
     """Return a GPU's name without the number that distinguishes GPUs of the same name."""
     return re.sub(r" \(\d+\)\Z", "", device.name) or GPU
 
 
-def _facts(report: Report) -> Iterator[KernelFacts]:
+def _facts(report: NsysReport) -> Iterator[KernelFacts]:
     """Yield the facts of the kernels with the most time, each with the launch sizes of most of its time."""
     whole = math.fsum(row.total for row in report.kernels)
     about = report.devices[0].about if len(report.devices) == 1 else ""
@@ -203,7 +203,7 @@ def _facts(report: Report) -> Iterator[KernelFacts]:
         )
 
 
-def _on_device(report: Report) -> Iterator[Hotspot]:
+def _on_device(report: NsysReport) -> Iterator[Hotspot]:
     """Yield the kernels and copies with the most device time. Times of overlapping streams are summed."""
     rows = longest_first([*report.kernels, *report.memory])
     whole = sum(row.total for row in rows)
@@ -212,13 +212,13 @@ def _on_device(report: Report) -> Iterator[Hotspot]:
             yield Hotspot(row.name, share, "device time", NAME, cause=f"measured: {_of_device(row)}")
 
 
-def _of_device(row: Row) -> str:
+def _of_device(row: EventSums) -> str:
     if row.size is not None:
         return f"{_calls(row, 'operation')}, {row.size:,} B at {row.size / row.total:.3g} GB/s"
     return ", ".join(filter(None, [_calls(row, "launch"), row.launch]))
 
 
-def _on_threads(report: Report) -> Iterator[Hotspot]:
+def _on_threads(report: NsysReport) -> Iterator[Hotspot]:
     """Yield CUDA calls and NVTX ranges with the most own time, as shares of the time of threads that have any.
 
     Sums of ``nsys stats`` have no threads: there, shares are of the time of all calls.
@@ -232,13 +232,13 @@ def _on_threads(report: Report) -> Iterator[Hotspot]:
             yield Hotspot(row.name, share, "time", NAME, cause=cause)
 
 
-def _calls(row: Row, what: str) -> str:
+def _calls(row: EventSums, what: str) -> str:
     ending = "" if row.calls == 1 else "es" if what.endswith("ch") else "s"
     median = f"{row.median / 1e6:.4g} ms" if row.median >= 1e6 else f"{row.median / 1e3:.3g} us"
     return f"{row.calls:,} {what}{ending}, median {median}"
 
 
-def _warnings(options: Options, report: Report, kept: Sequence[str]) -> Iterator[str]:
+def _warnings(options: NsysOptions, report: NsysReport, kept: Sequence[str]) -> Iterator[str]:
     """Yield warnings about the source of the report and about data that it lacks."""
     yield from map(tool_files.clean_name, report.notes)
     if options.report:
@@ -259,7 +259,7 @@ def _warnings(options: Options, report: Report, kept: Sequence[str]) -> Iterator
 ADAPTER = Adapter(
     name=NAME,
     role=Role.PROFILE,
-    options=Options,
+    options=NsysOptions,
     program=Program(
         "nsys", "apt-get install nsight-systems (Debian's non-free), or https://developer.nvidia.com/nsight-systems"
     ),

@@ -29,7 +29,7 @@ _CONFIG: Mapping[str, object] = {"strict": True, "extra": "forbid"}
 
 
 @dataclass(slots=True)
-class Row:
+class EventSums:
     """The sums over all events of one name, times in ns.
 
     ``own`` is the time without other events on the same thread, None if the report does not have it. ``size`` is in
@@ -59,7 +59,7 @@ class Row:
 
 
 @dataclass(slots=True)
-class Device:
+class ProfiledGpu:
     """A GPU: its busy time (ns), the time from its first start to its last end (ns), and data of the driver.
 
     ``bandwidth`` is in B/s, None if the report does not have it.
@@ -86,7 +86,7 @@ def _clean(text: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class NsysReport:
     """A report; ``threads`` is the time (ns) of all threads with calls or ranges, each from its first to its last.
 
     ``stacks`` is folded text of their calls and ranges, nested below the thread, with own times in ns. ``error`` is the
@@ -94,12 +94,12 @@ class Report:
     """
 
     __pydantic_config__: ClassVar = _CONFIG
-    kernels: tuple[Row, ...] = ()
-    memory: tuple[Row, ...] = ()
-    api: tuple[Row, ...] = ()
-    ranges: tuple[Row, ...] = ()
-    os: tuple[Row, ...] = ()
-    devices: tuple[Device, ...] = ()
+    kernels: tuple[EventSums, ...] = ()
+    memory: tuple[EventSums, ...] = ()
+    api: tuple[EventSums, ...] = ()
+    ranges: tuple[EventSums, ...] = ()
+    os: tuple[EventSums, ...] = ()
+    devices: tuple[ProfiledGpu, ...] = ()
     threads: float | None = None
     version: str = ""
     notes: tuple[str, ...] = ()
@@ -128,13 +128,13 @@ class Report:
         return json.dumps(asdict(self), indent=1) + "\n"
 
 
-def longest_first(rows: Iterable[Row]) -> tuple[Row, ...]:
+def longest_first(rows: Iterable[EventSums]) -> tuple[EventSums, ...]:
     """Return the rows sorted by total time, the longest first."""
     return tuple(sorted(rows, key=lambda row: (-row.total, row.name)))
 
 
 @dataclass(slots=True)
-class Sums:
+class NamedSums:
     """Sums of events by name. ``sized``: events have bytes. ``own`` are their own times if ``nested``."""
 
     sized: bool = False
@@ -151,16 +151,16 @@ class Sums:
         if launch:
             self._launches[name][launch] += length
 
-    def rows(self) -> tuple[Row, ...]:
+    def rows(self) -> tuple[EventSums, ...]:
         """Return the sums, the longest first."""
         return longest_first(self._row(name, lengths) for name, lengths in self._lengths.items())
 
-    def _row(self, name: str, lengths: array[int]) -> Row:
+    def _row(self, name: str, lengths: array[int]) -> EventSums:
         launch, *others = [launch for launch, _ in self._launches[name].most_common()] or [""]
         launch += f", and {len(others)} other ways" if others else ""
         own, size = self.own[name] if self.nested else None, self._sizes[name] if self.sized else None
         middle = quantile(lengths, 0.5)
-        return Row(name, len(lengths), sum(lengths), min(lengths), middle, max(lengths), own, size, launch)
+        return EventSums(name, len(lengths), sum(lengths), min(lengths), middle, max(lengths), own, size, launch)
 
 
 class Covered:
@@ -186,11 +186,11 @@ class Threads:
 
     names: Mapping[object, str] = field(default_factory=dict)
     """The program's names of its threads."""
-    _open: dict[object, list[tuple[int, Sums, str, Stack]]] = field(default_factory=dict)
+    _open: dict[object, list[tuple[int, NamedSums, str, Stack]]] = field(default_factory=dict)
     _covered: dict[object, Covered] = field(default_factory=dict)
     _stacks: Counter[Stack] = field(default_factory=Counter)
 
-    def add(self, thread: object, start: int, end: int, sums: Sums, name: str) -> None:
+    def add(self, thread: object, start: int, end: int, sums: NamedSums, name: str) -> None:
         """Add the next event to ``sums``. Of two events with the same start, the longer must come first."""
         sums.add(name, end - start)
         self._covered.setdefault(thread, Covered(start)).add(start, end)

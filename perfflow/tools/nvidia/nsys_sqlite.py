@@ -20,7 +20,7 @@ from urllib.parse import quote
 
 from perfflow.model.errors import ToolOutputError
 from perfflow.tools import tool_files
-from perfflow.tools.nvidia.nsys_report import Covered, Device, Report, Sums, Threads
+from perfflow.tools.nvidia.nsys_report import Covered, NamedSums, NsysReport, ProfiledGpu, Threads
 
 MOST_EVENTS = 10_000_000
 """The most events of one table. Larger profiles are rejected."""
@@ -39,13 +39,13 @@ Event = tuple[int, int, tuple[object, ...]]
 """Start and end in ns, and further columns."""
 
 
-def read(path: Path) -> Report:
+def read(path: Path) -> NsysReport:
     """Sum the events of a report. Raises ToolOutputError if it is truncated, damaged, too large or not a report."""
     _check_whole(path)
     address = f"file:{quote(str(path.resolve()))}?mode=ro"
     try:
         with closing(sqlite3.connect(address, uri=True)) as connection:
-            return _Reader(path.name, connection).report()
+            return _NsysSqliteReader(path.name, connection).report()
     except (sqlite3.Error, OverflowError) as error:
         raise ToolOutputError(f"{path.name} is damaged or not a report: {tool_files.clean_name(str(error))}") from error
 
@@ -61,7 +61,7 @@ def _check_whole(path: Path) -> None:
         raise ToolOutputError(f"{path.name} is cut short")
 
 
-class _Reader:
+class _NsysSqliteReader:
     """Reads one file."""
 
     def __init__(self, file: str, connection: sqlite3.Connection) -> None:
@@ -74,18 +74,18 @@ class _Reader:
         self._string, self._launch = cache(self._read_string), cache(self._read_launch)
         self._without_end = 0
 
-    def report(self) -> Report:
+    def report(self) -> NsysReport:
         """Read every relevant table."""
         version = self._version()
         kernels, memory, devices = self._on_devices()
         api, ranges, threads = self._on_threads()
-        system, calls = Sums(nested=True), Threads()
+        system, calls = NamedSums(nested=True), Threads()
         for start, end, (thread, name, kind) in self._events("OSRT_API", ("globalTid", "nameId", "eventClass")):
             if kind not in _OWN_MARKS:
                 calls.add(thread, start, end, system, self._string(name))
         notes = (f"{self._without_end:,} events without an end are left out",) if self._without_end else ()
         parts = kernels.rows(), memory.rows(), api.rows(), ranges.rows(), system.rows()
-        return Report(*parts, devices, float(threads.length), version, notes, threads.folded)
+        return NsysReport(*parts, devices, float(threads.length), version, notes, threads.folded)
 
     def _plain_tables(self) -> dict[str, set[str]]:
         """Return the columns of each table, without views and virtual tables, which could run other code."""
@@ -114,9 +114,9 @@ class _Reader:
             )
         return ""
 
-    def _on_devices(self) -> tuple[Sums, Sums, tuple[Device, ...]]:
+    def _on_devices(self) -> tuple[NamedSums, NamedSums, tuple[ProfiledGpu, ...]]:
         """Return the kernels, the copies and memsets, and the GPUs with the time that these cover on each."""
-        kernels, memory, covered = Sums(), Sums(sized=True), dict[int, Covered]()
+        kernels, memory, covered = NamedSums(), NamedSums(sized=True), dict[int, Covered]()
         sources = {
             "CUPTI_ACTIVITY_KIND_KERNEL": ("deviceId", "demangledName", "shortName", *_LAUNCH, *_SHARED),
             "CUPTI_ACTIVITY_KIND_MEMCPY": ("deviceId", "bytes", "copyKind"),
@@ -149,14 +149,14 @@ class _Reader:
         words += [f"{shared} B shared{part}"] if shared else []
         return ", ".join(words)
 
-    def _on_threads(self) -> tuple[Sums, Sums, Threads]:
+    def _on_threads(self) -> tuple[NamedSums, NamedSums, Threads]:
         """Return CUDA calls and NVTX ranges, which nest on a thread. Start/end ranges do not, and have no own time."""
         # The name with the highest priority wins.
         order = "priority" if self._has("ThreadNames", "priority") else "rowid"
         names = {
             thread: self._string(name) for thread, name in self._select("ThreadNames", ("globalTid", "nameId"), order)
         }
-        api, ranges, threads = Sums(nested=True), Sums(nested=True), Threads(names)
+        api, ranges, threads = NamedSums(nested=True), NamedSums(nested=True), Threads(names)
         domains = self._domains()
         calls = self._events("CUPTI_ACTIVITY_KIND_RUNTIME", ("globalTid", "nameId"))
         texts = self._events("NVTX_EVENTS", ("globalTid", "textId", "text", "eventType", "domainId"), ends=False)
@@ -179,7 +179,7 @@ class _Reader:
         query = "SELECT domainId, text FROM NVTX_EVENTS WHERE eventType = ? LIMIT 10000"
         return {number: f"{text}:" for number, text in self._connection.execute(query, (_DOMAIN,)) if text}
 
-    def _devices(self, covered: dict[int, Covered]) -> Iterator[Device]:
+    def _devices(self, covered: dict[int, Covered]) -> Iterator[ProfiledGpu]:
         """Yield the GPUs on which something ran, with the driver's data about them."""
         known = {number if own is None else own: about for own, number, *about in self._select("TARGET_INFO_GPU", _GPU)}
         for number, times in sorted(covered.items()):
@@ -188,7 +188,7 @@ class _Reader:
             about += [f"{multiprocessors} SMs"] if multiprocessors else []
             about += [f"{clock / 1e6:g} MHz at most"] if isinstance(clock, int) and clock > 0 else []
             speed = float(bandwidth) if isinstance(bandwidth, int) and bandwidth > 0 else None
-            yield Device(f"{name or 'GPU'} ({number})", times.busy, times.span, speed, ", ".join(about))
+            yield ProfiledGpu(f"{name or 'GPU'} ({number})", times.busy, times.span, speed, ", ".join(about))
 
     def _events(self, table: str, columns: Sequence[str], *, ends: bool = True) -> Iterator[Event]:
         """Yield the events of a table by start, the longer first. ``ends``: count events without an end."""

@@ -16,7 +16,15 @@ from pathlib import Path
 
 from perfflow.model.errors import ToolOutputError
 from perfflow.tools import tool_files
-from perfflow.tools.nvidia.nsys_report import PARTS, Covered, Device, Report, Row, Sums, longest_first
+from perfflow.tools.nvidia.nsys_report import (
+    PARTS,
+    Covered,
+    EventSums,
+    NamedSums,
+    NsysReport,
+    ProfiledGpu,
+    longest_first,
+)
 
 _TIMES: Mapping[str, float] = {"ns": 1.0, "us": 1e3, "μs": 1e3, "ms": 1e6, "s": 1e9, "sec": 1e9}
 # nsys's MB are 10^6 bytes.
@@ -28,10 +36,10 @@ _LARGEST = 256 << 20
 _DATALESS = re.compile(r"SKIPPED: .{0,300}does not contain [\w /()+-]{1,60}", re.ASCII)
 
 
-def read(paths: Sequence[Path]) -> Report:
+def read(paths: Sequence[Path]) -> NsysReport:
     """Combine the tables of one report. Raises ToolOutputError if one is truncated, empty or unknown."""
-    tables: dict[str, tuple[Row, ...]] = {}
-    devices: tuple[Device, ...] = ()
+    tables: dict[str, tuple[EventSums, ...]] = {}
+    devices: tuple[ProfiledGpu, ...] = ()
     for path in paths:
         part, rows = _rows(path)
         found, devices = _trace(rows) if part == "trace" else ({part: _sums(rows, part)}, devices)
@@ -46,7 +54,7 @@ def read(paths: Sequence[Path]) -> Report:
             raise ToolOutputError("a table of sizes has no times: add the table with the times of the same copies")
         tables["memory"] = tuple(replace(row, size=sizes[row.name]) for row in tables["memory"])
     kernels, memory, api, ranges, system = (tables.get(part, ()) for part in PARTS)
-    return Report(kernels, memory, api, ranges, system, devices)
+    return NsysReport(kernels, memory, api, ranges, system, devices)
 
 
 class _Cells:
@@ -141,8 +149,8 @@ def _part(file: str, heads: Iterable[str]) -> str:
     return next((part for column, part in parts.items() if "Total Time" in columns and column in columns), "")
 
 
-def _sums(rows: Sequence[_Cells], part: str) -> tuple[Row, ...]:
-    together: dict[str, Row] = {}
+def _sums(rows: Sequence[_Cells], part: str) -> tuple[EventSums, ...]:
+    together: dict[str, EventSums] = {}
     for cells in rows:
         row = _sum(cells, part)
         # A kernel has a row for each way in which it was launched. Their common median is unknown.
@@ -155,18 +163,20 @@ def _sums(rows: Sequence[_Cells], part: str) -> tuple[Row, ...]:
     return longest_first(together.values())
 
 
-def _sum(row: _Cells, part: str) -> Row:
+def _sum(row: _Cells, part: str) -> EventSums:
     if part == "sizes":
-        return Row(row.name(), row.calls(), 0.0, 0.0, 0.0, 0.0, size=round(row.figure(_SIZES, "Total")))
+        return EventSums(row.name(), row.calls(), 0.0, 0.0, 0.0, 0.0, size=round(row.figure(_SIZES, "Total")))
     total, low, high = (row.figure(_TIMES, key) for key in ("Total Time", "Min", "Max"))
     # Ranges nest; calls of CUDA hardly do.
     own = total if part in ("api", "os") else None
-    return Row(row.name(), row.calls(), total, low, row.figure(_TIMES, "Med", "Avg"), high, own, launch=row.launch())
+    return EventSums(
+        row.name(), row.calls(), total, low, row.figure(_TIMES, "Med", "Avg"), high, own, launch=row.launch()
+    )
 
 
-def _trace(rows: Sequence[_Cells]) -> tuple[dict[str, tuple[Row, ...]], tuple[Device, ...]]:
+def _trace(rows: Sequence[_Cells]) -> tuple[dict[str, tuple[EventSums, ...]], tuple[ProfiledGpu, ...]]:
     """Return kernels, copies and GPUs with their busy time, from a table of all events (gputrace, cuda_gpu_trace)."""
-    kernels, memory, covered = Sums(), Sums(sized=True), dict[str, Covered]()
+    kernels, memory, covered = NamedSums(), NamedSums(sized=True), dict[str, Covered]()
     spans = []
     for row in rows:
         start, length = (round(row.figure(_TIMES, key)) for key in ("Start", "Duration"))
@@ -177,5 +187,5 @@ def _trace(rows: Sequence[_Cells]) -> tuple[dict[str, tuple[Row, ...]], tuple[De
             memory.add(name, end - start, round(row.figure(_SIZES, "Bytes")) if row.said("Bytes") else 0)
         else:
             kernels.add(name, end - start, launch=row.launch())
-    devices = tuple(Device(name, times.busy, times.span) for name, times in sorted(covered.items()))
+    devices = tuple(ProfiledGpu(name, times.busy, times.span) for name, times in sorted(covered.items()))
     return {"kernels": kernels.rows(), "memory": memory.rows()}, devices

@@ -66,7 +66,7 @@ _SHARED = re.compile(r"(?:used )?(?P<amount>\d{1,9})(?:\+(?P<more>\d{1,9}))? byt
 _MOST_REGISTERS = 255
 
 
-class Options(adapter.Options):
+class NvccOptions(adapter.Options):
     """``with`` keys of ``uses: nvcc``."""
 
     file: list[str] | str = Field(min_length=1, description="The source file, or a list of source files.")
@@ -94,7 +94,7 @@ class _Kernel(NamedTuple):
     loads: int
 
 
-def invocations(call: Call[Options]) -> tuple[Invocation, ...]:
+def invocations(call: Call[NvccOptions]) -> tuple[Invocation, ...]:
     """Build, read the names of kernels, and install the program at ``out``. Raises ToolOutputError."""
     options = call.options
     built = str(_built(call))
@@ -110,7 +110,7 @@ def invocations(call: Call[Options]) -> tuple[Invocation, ...]:
     return tuple(steps)
 
 
-def _sources(call: Call[Options]) -> Sequence[str]:
+def _sources(call: Call[NvccOptions]) -> Sequence[str]:
     file = call.options.file
     return [file] if isinstance(file, str) else file
 
@@ -177,7 +177,7 @@ def made(call: Call) -> tuple[Path, ...]:
     return (_path(call),)
 
 
-def _path(call: Call[Options]) -> Path:
+def _path(call: Call[NvccOptions]) -> Path:
     if not call.options.out:
         return _built(call)
     path = tool_files.read_whole(call.folder / _PATH)[:-1]
@@ -282,7 +282,7 @@ def _spilled(found: Sequence[_Kernel]) -> Iterator[str]:
 ADAPTER = Adapter(
     name="nvcc",
     role=Role.WORK,
-    options=Options,
+    options=NvccOptions,
     program=Program("nvcc", cuda_bench.COMPILER, places=cuda_bench.TOOLKIT_PLACES),
     invocations=invocations,
     outputs=outputs,

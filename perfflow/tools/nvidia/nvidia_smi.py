@@ -56,7 +56,7 @@ _Columns = Sequence[tuple[str, str]]
 """Names and units."""
 
 
-class Options(CommandOptions):
+class NvidiaSmiOptions(CommandOptions):
     """``with`` keys of ``uses: nvidia-smi``."""
 
     mode: Literal["query", "dmon"] = Field(default="query", description="`query`, or `dmon` for one sample per second.")
@@ -66,7 +66,7 @@ class Options(CommandOptions):
     gpu: str = Field(default="", description="Index or UUID of the GPU to sample. Default: all GPUs.")
 
 
-class _Row(NamedTuple):
+class _NvidiaSmiRow(NamedTuple):
     """One sample of one GPU: values by metric in base units, and reasons of throttling, None if not reported."""
 
     gpu: str
@@ -74,7 +74,7 @@ class _Row(NamedTuple):
     slowed: Sequence[str] | None
 
 
-def invocations(call: Call[Options]) -> tuple[Invocation, ...]:
+def invocations(call: Call[NvidiaSmiOptions]) -> tuple[Invocation, ...]:
     """Sample until the end of the command, beside it."""
     query = (f"--query-gpu={_FIELDS}", "--format=csv,nounits", "-lms", str(round(call.options.interval * 1000)))
     words = query if call.options.mode == "query" else ("dmon", "-s", "pucvm", "-d", "1")
@@ -82,7 +82,7 @@ def invocations(call: Call[Options]) -> tuple[Invocation, ...]:
     return (Invocation(argv, {"LC_ALL": "C"}, _FILE, beside=_START_TIMEOUT), Invocation(call.command))
 
 
-def parse(call: Call[Options], usage: Usage) -> Parsed:
+def parse(call: Call[NvidiaSmiOptions], usage: Usage) -> Parsed:
     """Read the distribution of every metric over samples and GPUs, and the highest memory of any GPU.
 
     Raises ToolOutputError without a driver or GPU, or if the table is truncated or invalid.
@@ -128,7 +128,7 @@ def _dmon(text: str) -> Iterator[tuple[_Columns, list[str]]]:
             yield list(zip(*head, strict=True)), words
 
 
-def _row(columns: _Columns, cells: Sequence[str]) -> _Row:
+def _row(columns: _Columns, cells: Sequence[str]) -> _NvidiaSmiRow:
     if len(cells) != len(columns) or len(dict(columns)) != len(columns):
         raise ToolOutputError(f"{_FILE} is cut short or not a table: {' '.join(cells)[:80]!r}")
     figures: dict[str, float] = {}
@@ -147,7 +147,7 @@ def _row(columns: _Columns, cells: Sequence[str]) -> _Row:
             figures[_METRIC_OF[name]] = _figure(name, unit, cell)
     if not gpu:
         raise ToolOutputError(f"{_FILE} has no column with the number of the GPU")
-    return _Row(gpu, figures, slowed if told else None)
+    return _NvidiaSmiRow(gpu, figures, slowed if told else None)
 
 
 def _figure(name: str, unit: str, cell: str) -> float:
@@ -164,7 +164,7 @@ def _matched(pattern: str, cell: str, what: str) -> str:
     return cell
 
 
-def _warnings(rows: Sequence[_Row], every: float, seconds: float) -> Iterator[str]:
+def _warnings(rows: Sequence[_NvidiaSmiRow], every: float, seconds: float) -> Iterator[str]:
     """Yield warnings about throttling, about several GPUs together, and about missing samples."""
     reasons = Counter(reason for row in rows for reason in set(row.slowed or ()))
     for reason, count in sorted(reasons.items(), key=lambda item: (-item[1], item[0])):
@@ -182,7 +182,7 @@ def _warnings(rows: Sequence[_Row], every: float, seconds: float) -> Iterator[st
 ADAPTER = Adapter(
     name="nvidia-smi",
     role=Role.PROFILE,
-    options=Options,
+    options=NvidiaSmiOptions,
     program=Program("nvidia-smi", "it comes with NVIDIA's driver"),
     metrics=builtin_metrics(*_COLUMNS, "gpu_throttled"),
     passes_stdout=True,

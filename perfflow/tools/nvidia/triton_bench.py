@@ -28,7 +28,7 @@ _NO_GPU = re.compile(
 _OLD = re.compile(r"return_mode|AssertionError")
 
 
-class Options(adapter.Options):
+class TritonBenchOptions(adapter.Options):
     """``with`` keys of ``uses: triton-bench``."""
 
     script: str = Field(min_length=1, description="A Python script that calls `triton.testing.do_bench`.")
@@ -38,17 +38,17 @@ class Options(adapter.Options):
     args: CommandText = Field(default="", description="Arguments for the script.")
 
 
-class _Benchmark(Json):
+class _TritonBenchBenchmark(Json):
     name: Name
     ms: list[Positive] = Field(min_length=1)
 
 
-class _Results(Json):
+class _TritonBenchResults(Json):
     """The file of the driver."""
 
     triton: Name
     gpu: str
-    benchmarks: list[_Benchmark] = Field(min_length=1)
+    benchmarks: list[_TritonBenchBenchmark] = Field(min_length=1)
 
 
 def invocations(call: Call) -> tuple[Invocation, ...]:
@@ -63,7 +63,7 @@ def parse(call: Call, usage: Usage) -> Parsed:
 
     Raises ToolOutputError if Triton finds no GPU, if the script failed, or if the file is missing or invalid.
     """
-    found = parsed_output.read_json(_Results, call.folder / _FILE, _why(call.folder))
+    found = parsed_output.read_json(_TritonBenchResults, call.folder / _FILE, _why(call.folder))
     names = [row.name for row in found.benchmarks]
     if len(names) != len(set(names)):
         raise ToolOutputError(f"two benchmarks are called {max(names, key=names.count)[:80]!r}")
@@ -83,7 +83,7 @@ def listing(call: Call) -> Invocation:
     return Invocation(_driven(call, "list"))
 
 
-def _driven(call: Call[Options], mode: str) -> tuple[str, ...]:
+def _driven(call: Call[TritonBenchOptions], mode: str) -> tuple[str, ...]:
     options = call.options
     return (options.python, str(_DRIVER), mode, str(call.folder / _FILE), options.script, *words(options.args))
 
@@ -104,7 +104,7 @@ def _why(folder: Path) -> str:
 ADAPTER = Adapter(
     name="triton-bench",
     role=Role.MEASURE,
-    options=Options,
+    options=TritonBenchOptions,
     metrics=builtin_metrics("time"),
     suite=True,
     gpu=True,

@@ -33,7 +33,7 @@ from perfflow.stats.paired_test import student_t_quantile
 from perfflow.tools import adapter, parsed_output, tool_files
 from perfflow.tools.adapter import TRACE, Adapter, Call, Effort, Invocation, Role, may_leave
 from perfflow.tools.parsed_output import Counted, Figures, Json, Name, Whole, one_of_keys
-from perfflow.tools.result_set import JsonFormat, ResultSet, Samples, Summary, facts, label, listed, moment
+from perfflow.tools.result_set import JsonFormat, ResultSet, StoredSummary, ValueCollector, facts, label, listed, moment
 
 _ABOUT = "benchmarks.json"
 _METRICS: Mapping[str, str] = {"time": "time", "peakmemory": "rss", "memory": "object_size", "track": ""}
@@ -47,14 +47,14 @@ _NAMES: Mapping[str, str] = {
 _MOST_CELLS = 1_000_000
 
 
-class _About(Json):
+class _AsvAbout(Json):
     """A benchmark in benchmarks.json. ``type`` is read as the metric, '' for a value in the author's own unit."""
 
     type: Annotated[str, one_of_keys(_METRICS)]
     unit: str | None = "unit"
 
 
-class _Results(Json):
+class _AsvResults(Json):
     result_columns: list[str]
     results: dict[str, list[object]]
     params: dict[str, object] = Field(default={})
@@ -64,7 +64,7 @@ class _Results(Json):
     errors: dict[str, str] = Field(default={})
 
 
-class _Row(Json):
+class _AsvRow(Json):
     """The results of one benchmark: each column has one per combination of parameters, or null for all of them."""
 
     model_config = ConfigDict(allow_inf_nan=True)
@@ -82,14 +82,14 @@ class _Row(Json):
     uncontended: list[Figures | None] | None = None
 
 
-def _gather(content: _Results) -> ResultSet:
+def _gather(content: _AsvResults) -> ResultSet:
     """Return every benchmark with every combination of its parameters. Raises ToolOutputError for invalid values."""
-    samples = Samples()
+    samples = ValueCollector()
     starts: list[str] = []
     skipped: list[str] = []
     for name, found in content.results.items():
         told = dict(zip(content.result_columns, found, strict=False))
-        row = parsed_output.checked_json(_Row, told, label(name))
+        row = parsed_output.checked_json(_AsvRow, told, label(name))
         starts.append(moment(row.started_at))
         skipped += _add(samples, name, row, _kind(name, content.about), content.errors)
     if skipped:
@@ -103,17 +103,19 @@ def _gather(content: _Results) -> ResultSet:
     return samples.result_set(FORMAT.tool, "", machine, commit, min(filter(None, starts), default=""))
 
 
-def _kind(name: str, about: object) -> _About:
+def _kind(name: str, about: object) -> _AsvAbout:
     """Return a benchmark's type and unit. Raises ToolOutputError if neither benchmarks.json nor its name gives them."""
     if isinstance(about, dict) and isinstance(about.get(name), dict):
-        return parsed_output.checked_json(_About, about[name], f"{_ABOUT}: {label(name)}")
+        return parsed_output.checked_json(_AsvAbout, about[name], f"{_ABOUT}: {label(name)}")
     for pattern, kind in _NAMES.items():
         if re.match(pattern, name.rpartition(".")[2]):
-            return _About(type=kind)
+            return _AsvAbout(type=kind)
     raise ToolOutputError(f"the type of {label(name)} is unknown: {_ABOUT}, two folders above, is missing")
 
 
-def _add(samples: Samples, name: str, row: _Row, about: _About, errors: Mapping[str, str]) -> Iterator[str]:
+def _add(
+    samples: ValueCollector, name: str, row: _AsvRow, about: _AsvAbout, errors: Mapping[str, str]
+) -> Iterator[str]:
     """Add the values of one benchmark; yield the names of those that were skipped."""
     sizes = math.prod(len(each) for each in row.params)
     if sizes > _MOST_CELLS:
@@ -148,11 +150,11 @@ def _add(samples: Samples, name: str, row: _Row, about: _About, errors: Mapping[
                 samples.add(shown, clock, values or [], batch=number or 1.0)
 
 
-def _summary(low: float | None, high: float | None, repeat: int | None) -> Summary | None:
+def _summary(low: float | None, high: float | None, repeat: int | None) -> StoredSummary | None:
     """Return asv's error of the median, half its 99% interval; None if the interval is unbounded."""
     if low is None or high is None or not math.isfinite(high - low) or not repeat or repeat < 2:
         return None
-    return Summary(repeat, (high - low) / 2 / student_t_quantile(0.995, repeat - 1), "p50")
+    return StoredSummary(repeat, (high - low) / 2 / student_t_quantile(0.995, repeat - 1), "p50")
 
 
 def _column(name: str, found: Sequence[Any] | None, cells: int) -> Sequence[Any]:
@@ -168,7 +170,7 @@ FORMAT = JsonFormat(
     "asv",
     "asv run --record-samples",
     lambda content: isinstance(content.get("result_columns"), list) and isinstance(content.get("results"), dict),
-    _Results,
+    _AsvResults,
     _gather,
     companion=_ABOUT,
 )
@@ -185,7 +187,7 @@ _SAMPLED: Mapping[str, object] = {**_BRIEF, "sample_time": 0.05, "repeat": [1, 2
 _HARNESS = r"(?:.*/)?asv_runner/benchmarks/\w+\.py:(?:.*\.)?run\b|<timeit-src>:inner\b"
 
 
-class Options(adapter.Options):
+class AsvOptions(adapter.Options):
     """``with`` keys of ``uses: asv``."""
 
     config: str = Field(default="asv.conf.json", min_length=1, description="Path of the suite's asv.conf.json.")
@@ -223,7 +225,7 @@ def listing(call: Call) -> Invocation:
     return Invocation(_driver(call, "list"))
 
 
-def tracing(call: Call[Options]) -> Invocation:
+def tracing(call: Call[AsvOptions]) -> Invocation:
     """Return the process that records what each benchmark executes and reads."""
     return Invocation((*_driver(call, "trace"), str(call.folder / TRACE)))
 
@@ -232,7 +234,7 @@ def _chosen(call: Call) -> tuple[str, ...]:
     return (f"--chosen={json.dumps(call.chosen)}",) if call.chosen else ()
 
 
-def _driver(call: Call[Options], mode: str) -> tuple[str, ...]:
+def _driver(call: Call[AsvOptions], mode: str) -> tuple[str, ...]:
     return (call.options.python, str(_DRIVER), mode, call.options.config, call.options.bench)
 
 
@@ -241,7 +243,7 @@ ADAPTER = Adapter(
     Role.MEASURE,
     invocations,
     parse,
-    options=Options,
+    options=AsvOptions,
     metrics=builtin_metrics("time", "cpu", "uncontended", "rss", "object_size"),
     suite=True,
     together=_SECONDS,

@@ -22,7 +22,7 @@ _PROF, _FOLDED = "cprofile.prof", "stacks.folded"
 _NANO = 1e9
 
 
-class _Caller(in_program.Row):
+class _Caller(in_program.ProgramPlace):
     """A caller of a function, and the function's own time in these calls (s)."""
 
     spent: Figure
@@ -33,7 +33,7 @@ def _keyed(row: object) -> object:
     return dict(zip(("file", "line", "function", "spent"), row, strict=True)) if isinstance(row, list) else row
 
 
-class _Row(in_program.Row):
+class _CprofileRow(in_program.ProgramPlace):
     """One function: its calls, its own and cumulative time in s, and its callers."""
 
     calls: Whole
@@ -42,16 +42,16 @@ class _Row(in_program.Row):
     callers: list[Annotated[_Caller, BeforeValidator(_keyed)]] = Field(default=[])
 
 
-class _Rows(Json):
+class _CprofileRows(Json):
     """All functions; ``total`` is the driver's own sum of their own times (s)."""
 
     total: Figure
-    rows: list[_Row]
+    rows: list[_CprofileRow]
 
 
 def parse(call: Call, usage: Usage) -> Parsed:
     """Rank functions by their own time. Raises ToolOutputError if the rows are invalid or the program failed."""
-    found = in_program.read(_Rows, call.folder / _ROWS)
+    found = in_program.read(_CprofileRows, call.folder / _ROWS)
     total = sum(row.own for row in found.rows)
     if not total:
         raise ToolOutputError(f"{_ROWS} contains no time: the program did nothing in its main thread")
@@ -63,11 +63,11 @@ def parse(call: Call, usage: Usage) -> Parsed:
     return Parsed(hotspots=hotspots, profiles=(Profile(_PROF, "cprofile"), pairs), costs=_costs(found.rows))
 
 
-def _pairs(rows: Sequence[_Row]) -> Counter[Stack]:
+def _pairs(rows: Sequence[_CprofileRow]) -> Counter[Stack]:
     """Return every function's own time (ns) below each of its callers: cProfile records no longer stacks."""
     files = in_program.short_paths(each.file for row in rows for each in (row, *row.callers))
 
-    def shown(row: in_program.Row) -> str:
+    def shown(row: in_program.ProgramPlace) -> str:
         return f"{row.function} ({files[row.file]})" if row.file else row.function
 
     stacks = Counter[Stack]()
@@ -79,7 +79,7 @@ def _pairs(rows: Sequence[_Row]) -> Counter[Stack]:
     return Counter({stack: count for stack, count in stacks.items() if count})
 
 
-def _costs(rows: Sequence[_Row]) -> tuple[Cost, ...]:
+def _costs(rows: Sequence[_CprofileRow]) -> tuple[Cost, ...]:
     """Return every function's own time (s), including the time of C functions that it calls, such as ``sorted``."""
     leaves: list[tuple[Frame, float]] = []
     for row in rows:
@@ -91,7 +91,7 @@ def _costs(rows: Sequence[_Row]) -> tuple[Cost, ...]:
     return costs_of(leaves, "time")
 
 
-def _hotspot(row: _Row, total: float) -> Hotspot:
+def _hotspot(row: _CprofileRow, total: float) -> Hotspot:
     cause = f"measured: {in_program.counted(row.calls, 'call')}, cumulative {row.cumulative:.3g} s"
     inclusive = min(1.0, max(row.cumulative, row.own) / total)
     return Hotspot(row.function, row.own / total, "time", NAME, row.file, row.line, cause, row.own / total, inclusive)

@@ -43,7 +43,7 @@ Modules = Annotated[list[str], BeforeValidator(_names)]
 """Names of modules, as a list or as text with commas."""
 
 
-class Row(Json):
+class ProgramPlace(Json):
     """A place in the program. Functions in C have no file; cProfile writes ``~``."""
 
     function: Name
@@ -62,7 +62,7 @@ class _Ended(Json):
     missing: Name = ""
 
 
-R = TypeVar("R", bound=Row)
+R = TypeVar("R", bound=ProgramPlace)
 
 
 def read(model: type[M], path: Path, remedy: str = REMEDY) -> M:

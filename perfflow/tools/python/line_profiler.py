@@ -19,7 +19,7 @@ NAME = "line-profiler"
 _ROWS = "lines.json"
 
 
-class Options(CommandOptions):
+class LineProfilerOptions(CommandOptions):
     """``with`` keys of ``uses: line-profiler``."""
 
     profile: in_program.Modules = Field(
@@ -27,7 +27,7 @@ class Options(CommandOptions):
     )
 
 
-class _Row(in_program.Row):
+class _LineProfilerRow(in_program.ProgramPlace):
     """One line: its hits, its time including calls, the time of its function's lines, and its own time, in s."""
 
     hits: Counted
@@ -36,17 +36,17 @@ class _Row(in_program.Row):
     own: Figure
 
 
-class _Rows(in_program.Watched):
+class _LineProfilerRows(in_program.Watched):
     total: Figure
-    rows: list[_Row]
+    rows: list[_LineProfilerRow]
 
 
-def parse(call: Call[Options], usage: Usage) -> Parsed:
+def parse(call: Call[LineProfilerOptions], usage: Usage) -> Parsed:
     """Rank lines by their own time, an estimate: line_profiler's times include the functions that a line calls.
 
     Raises ToolOutputError if the rows are invalid, the program failed, or no line of it was profiled.
     """
-    found, names = in_program.read(_Rows, call.folder / _ROWS), call.options.profile
+    found, names = in_program.read(_LineProfilerRows, call.folder / _ROWS), call.options.profile
     for row in found.rows:
         if row.own > row.time or row.time > row.of * 1.001:
             times = f"{row.own:.3g} of {row.time:.3g} s of {row.of:.3g} s"
@@ -59,7 +59,7 @@ def parse(call: Call[Options], usage: Usage) -> Parsed:
     return Parsed(hotspots=hotspots, warnings=in_program.not_imported(names, found.modules))
 
 
-def _hotspot(row: _Row, total: float) -> Hotspot:
+def _hotspot(row: _LineProfilerRow, total: float) -> Hotspot:
     hits = in_program.counted(row.hits, "hit")
     cause = f"measured: {hits}, {row.time / row.of:.0%} of the function's time, {row.time / row.hits:.3g} s a hit"
     inclusive = min(1.0, max(row.time, row.own) / total)
@@ -67,5 +67,5 @@ def _hotspot(row: _Row, total: float) -> Hotspot:
 
 
 ADAPTER = in_program.adapter(
-    NAME, parse, (_ROWS,), "profile", options=Options, profiler=Profiler(method=ProfilingMethod.LINES)
+    NAME, parse, (_ROWS,), "profile", options=LineProfilerOptions, profiler=Profiler(method=ProfilingMethod.LINES)
 )

@@ -31,7 +31,7 @@ _SAMPLE = re.compile(r"MEM (?P<size>\d+\.\d+) (?P<when>\d+\.\d+)\Z", re.ASCII)
 _TOO_SHORT = "the program was too short to be sampled: give it more work or set a smaller `interval`"
 
 
-class Options(CommandOptions):
+class MemoryProfilerOptions(CommandOptions):
     """``with`` keys of ``uses: memory-profiler``."""
 
     interval: float = Field(default=0.01, gt=0, le=10, description="Time between two samples, in seconds.")
@@ -40,18 +40,18 @@ class Options(CommandOptions):
     )
 
 
-class _Row(in_program.Row):
+class _MemoryProfilerRow(in_program.ProgramPlace):
     """One line: its hits, and the MiB by which the process grew in it, 0 if it shrank."""
 
     hits: Whole
     grown: Annotated[float, Field(lt=LARGEST), AfterValidator(lambda size: max(0.0, size))]
 
 
-class _Rows(in_program.Watched):
-    rows: list[_Row]
+class _MemoryProfilerRows(in_program.Watched):
+    rows: list[_MemoryProfilerRow]
 
 
-def invocations(call: Call[Options]) -> tuple[Invocation, ...]:
+def invocations(call: Call[MemoryProfilerOptions]) -> tuple[Invocation, ...]:
     """Sample the program, which runs under a driver by its own interpreter.
 
     Raises ToolOutputError with a remedy if the command is not a Python invocation.
@@ -62,12 +62,12 @@ def invocations(call: Call[Options]) -> tuple[Invocation, ...]:
     return (Invocation(argv),)
 
 
-def parse(call: Call[Options], usage: Usage) -> Parsed:
+def parse(call: Call[MemoryProfilerOptions], usage: Usage) -> Parsed:
     """Read ``rss_sampled`` (B), the highest sample, and rank watched lines by how much the process grew in them.
 
     Raises ToolOutputError if the program failed or was too short, if a file is invalid, or if no named module ran.
     """
-    found, names = in_program.read(_Rows, call.folder / _ROWS), call.options.profile
+    found, names = in_program.read(_MemoryProfilerRows, call.folder / _ROWS), call.options.profile
     sizes = list(_samples(tool_files.read_whole(call.folder / _SAMPLES, _TOO_SHORT)))
     if not any(sizes):
         raise ToolOutputError(_TOO_SHORT)
@@ -91,7 +91,7 @@ def _samples(text: str) -> Iterator[float]:
         yield tool_files.number_in(match["size"], "a sample") * _MIB
 
 
-def _hotspots(rows: Sequence[_Row]) -> Iterator[Hotspot]:
+def _hotspots(rows: Sequence[_MemoryProfilerRow]) -> Iterator[Hotspot]:
     whole = sum(row.grown for row in rows)
     for row in in_program.ranked(rows, lambda row: row.grown):
         cause = f"measured: the process grew by {row.grown:.3g} MiB in {in_program.counted(row.hits, 'hit')}"
@@ -110,7 +110,7 @@ ADAPTER = Adapter(
     Role.PROFILE,
     invocations,
     parse,
-    options=Options,
+    options=MemoryProfilerOptions,
     program=Program("mprof", "pip install memory-profiler", version=("run", "--version")),
     metrics=builtin_metrics("rss_sampled"),
     python=True,

@@ -38,7 +38,7 @@ _PLACE = re.compile(r"(?P<name>.+?):(?P<file>.+):(?P<line>\d{1,9})\Z")
 _OF_DRIVERS = re.compile(r"/drivers/(?:memray_run|python_run|own_modules)\.py\Z")
 
 
-class Options(CommandOptions):
+class MemrayOptions(CommandOptions):
     """``with`` keys of ``uses: memray``."""
 
     native: bool = Field(
@@ -59,11 +59,11 @@ class _Top(Json):
     size: Whole
 
     @property
-    def row(self) -> in_program.Row:
+    def row(self) -> in_program.ProgramPlace:
         """Return the parts of ``work:/srv/a.py:12``. Native code only has a name."""
         found = _PLACE.match(self.location)
         name, file, line = found.groups() if found else (self.location, "", 0)
-        return in_program.Row(function=name, file=file, line=int(line))
+        return in_program.ProgramPlace(function=name, file=file, line=int(line))
 
 
 class _Step(Json):
@@ -81,7 +81,7 @@ class _Moment(Json):
     heap: Whole
 
 
-class _Process(Json):
+class _MemrayProcess(Json):
     """The allocations of one process: blocks, bytes, the peak in bytes, and the places with the most bytes."""
 
     total_num_allocations: Whole
@@ -103,7 +103,7 @@ class _Held(Json):
     rows: list[Annotated[tuple[str, Whole, list[_Frame]], Strict(strict=False)]]
 
 
-def invocations(call: Call[Options]) -> tuple[Invocation, ...]:
+def invocations(call: Call[MemrayOptions]) -> tuple[Invocation, ...]:
     """Record the program with its own interpreter's memray, then export the recording with it.
 
     Raises ToolOutputError with a remedy if the command is not a Python invocation.
@@ -169,8 +169,8 @@ def _shown(frame: tuple[str, str, int], files: Mapping[str, str]) -> str:
     return f"{tool_files.clean_name(frame[0])} ({files[tool_files.clean_name(frame[1])]})"
 
 
-def _read(path: Path) -> _Process:
-    found = parsed_output.read_json(_Process, path)
+def _read(path: Path) -> _MemrayProcess:
+    found = parsed_output.read_json(_MemrayProcess, path)
     blocks, size = found.total_num_allocations, found.total_bytes_allocated
     steps = sum(step.count for step in found.allocation_size_histogram)
     placed = sum(place.size for place in found.top_allocations_by_size)
@@ -179,7 +179,7 @@ def _read(path: Path) -> _Process:
     return found
 
 
-def _hotspots(found: Sequence[_Process], whole: int) -> Iterator[Hotspot]:
+def _hotspots(found: Sequence[_MemrayProcess], whole: int) -> Iterator[Hotspot]:
     """Rank the allocating lines by bytes over the whole run, without perfflow's own."""
     places = [(place.row, place.size) for process in found for place in process.top_allocations_by_size]
     sizes = summed((row, size) for row, size in places if not _OF_DRIVERS.search(row.file))
@@ -188,7 +188,7 @@ def _hotspots(found: Sequence[_Process], whole: int) -> Iterator[Hotspot]:
         yield Hotspot(row.function, sizes[row] / whole, "bytes", NAME, row.file, row.line, cause)
 
 
-def _warnings(call: Call[Options], found: Sequence[_Process]) -> Iterator[str]:
+def _warnings(call: Call[MemrayOptions], found: Sequence[_MemrayProcess]) -> Iterator[str]:
     if len(found) > 1:
         yield f"alloc and allocs are sums over {len(found)} processes; heap_peak is the highest of one process"
     if call.options.hash_seed:
@@ -200,7 +200,7 @@ ADAPTER = Adapter(
     Role.MEASURE,
     invocations,
     parse,
-    options=Options,
+    options=MemrayOptions,
     metrics=builtin_metrics("alloc", "allocs", "heap_peak"),
     deterministic=True,
     python=True,

@@ -79,7 +79,7 @@ def _usable(text: str) -> str:
     return text
 
 
-class Options(CommandOptions):
+class PySpyOptions(CommandOptions):
     """``with`` keys of ``uses: py-spy``."""
 
     rate: int = Field(default=200, ge=1, le=10_000, description="Samples per second.")
@@ -108,7 +108,7 @@ class _Status(Json):
     ended: bool = False
 
 
-class _Frame(Json):
+class _PySpyFrame(Json):
     """One frame. A native frame has a library instead of a file, and no line."""
 
     name: str
@@ -126,10 +126,10 @@ class _Frame(Json):
 
 
 class _Shared(Json):
-    frames: list[_Frame]
+    frames: list[_PySpyFrame]
 
 
-class _Profile(Json):
+class _PySpyProfile(Json):
     samples: list[list[Whole]]
     weights: Positives
     end: Figure = Field(alias="endValue")
@@ -137,10 +137,10 @@ class _Profile(Json):
 
 class _Speedscope(Json):
     shared: _Shared
-    profiles: list[_Profile]
+    profiles: list[_PySpyProfile]
 
 
-def invocations(call: Call[Options]) -> tuple[Invocation, ...]:
+def invocations(call: Call[PySpyOptions]) -> tuple[Invocation, ...]:
     """Record the program, which runs under drivers/python_run.py by its own interpreter, or a running process.
 
     Raises ToolOutputError with a remedy if the command is not a Python invocation, if ``pid`` and ``duration`` do not
@@ -167,12 +167,12 @@ def invocations(call: Call[Options]) -> tuple[Invocation, ...]:
     return (Invocation((*argv, "--", *program), stdout=_STDOUT),)
 
 
-def outputs(call: Call[Options]) -> tuple[Path, ...]:
+def outputs(call: Call[PySpyOptions]) -> tuple[Path, ...]:
     """Return the files with the stacks and with the program's exit status."""
     return (call.folder / _FILES[call.options.format], call.folder / _STATUS)
 
 
-def parse(call: Call[Options], usage: Usage) -> Parsed:
+def parse(call: Call[PySpyOptions], usage: Usage) -> Parsed:
     """Fold the stacks into ``stacks.folded`` and rank functions by their own samples.
 
     With ``gil`` also read ``gil_share``, the share of the time in which any thread held the interpreter's lock. Raises
@@ -238,7 +238,7 @@ def _thread_of(frames: Sequence[Frame]) -> tuple[str, str]:
     return number, name
 
 
-def _status(folder: Path, options: Options) -> _Status:
+def _status(folder: Path, options: PySpyOptions) -> _Status:
     """Return the status that the driver recorded. Raises ToolOutputError if the program failed."""
     process, who, hint = f"process {options.pid}", "command", "py-spy did not finish"
     if options.pid is None:
@@ -364,7 +364,7 @@ def _native(function: str, library: str) -> Frame:
     return Frame(clean_name(f"[{name}]" if _ADDRESS.match(function) else f"{function} ({name})"))
 
 
-def _warnings(folder: Path, options: Options, status: _Status, samples: int) -> Iterator[str]:
+def _warnings(folder: Path, options: PySpyOptions, status: _Status, samples: int) -> Iterator[str]:
     """Warn of too few samples for reliable shares, and of samples that py-spy could not take."""
     if samples < _FEW:
         more = "give the program more work" if options.pid is None else "put more load on it, record for longer"
@@ -385,7 +385,7 @@ ADAPTER = Adapter(
     invocations,
     parse,
     profiler=Profiler(method=ProfilingMethod.SAMPLES, python=1),
-    options=Options,
+    options=PySpyOptions,
     program=Program("py-spy", "pip install py-spy"),
     metrics=builtin_metrics("gil_share"),
     python=True,

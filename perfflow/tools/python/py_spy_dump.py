@@ -30,7 +30,7 @@ class DumpOptions(Options):
     subprocesses: bool = Field(default=False, description="Also show Python processes that it started.")
 
 
-class _Frame(Json):
+class _PySpyDumpFrame(Json):
     name: str
     filename: str
     line: Whole | None = None
@@ -41,7 +41,7 @@ class _Thread(Json):
     os_thread_id: Whole | None = None
     owns_gil: bool
     active: bool
-    frames: list[_Frame]
+    frames: list[_PySpyDumpFrame]
 
 
 class _Dump(Json):
@@ -84,7 +84,7 @@ def _stack(thread: _Thread) -> Stack:
     return (tool_files.clean_name(root), *found) if found else ()
 
 
-def _shown(frame: _Frame) -> str:
+def _shown(frame: _PySpyDumpFrame) -> str:
     file = Path(frame.filename).name
     return tool_files.clean_name(f"{frame.name} ({file}:{frame.line})" if frame.line else f"{frame.name} ({file})")
 

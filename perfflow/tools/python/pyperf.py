@@ -30,7 +30,7 @@ from perfflow.tools import adapter, tool_files
 from perfflow.tools.adapter import TRACE, Adapter, Call, CommandText, Effort, Invocation, Role, may_leave, words
 from perfflow.tools.parsed_output import Counted, Figures, Json, one_of_keys
 from perfflow.tools.python import pytest_benchmark
-from perfflow.tools.result_set import JsonFormat, ResultSet, Samples, at, facts, label, moment
+from perfflow.tools.result_set import JsonFormat, ResultSet, ValueCollector, at, facts, label, moment
 
 # pyperf has the same unit, bytes, for --track-memory (the process) and for --tracemalloc (Python's allocators).
 _METRICS_OF_PYPERF_JSON = {"second": "time", "byte": "rss", "integer": "count"}
@@ -63,14 +63,14 @@ class _Run(Json):
     values: Figures = Field(default=[])
 
 
-class _Benchmark(Json):
+class _PyperfBenchmark(Json):
     metadata: _Facts = Field(default_factory=_Facts)
     runs: list[_Run]
 
 
-class _Suite(Json):
+class _PyperfSuite(Json):
     metadata: _Facts = Field(default_factory=_Facts)
-    benchmarks: list[_Benchmark]
+    benchmarks: list[_PyperfBenchmark]
 
 
 def _recognises(content: Mapping[str, object]) -> bool:
@@ -80,9 +80,9 @@ def _recognises(content: Mapping[str, object]) -> bool:
     return all(isinstance(each, dict) and "runs" in each for each in found)
 
 
-def _gather(suite: _Suite) -> ResultSet:
+def _gather(suite: _PyperfSuite) -> ResultSet:
     """Return every benchmark of the suite. Raises ToolOutputError for a benchmark without a name or values."""
-    samples = Samples()
+    samples = ValueCollector()
     for benchmark in suite.benchmarks:
         _add(samples, suite.metadata, benchmark)
     known = suite.metadata.model_extra
@@ -93,7 +93,7 @@ def _gather(suite: _Suite) -> ResultSet:
     return samples.result_set(FORMAT.tool, version, machine, started=min(filter(None, dates), default=""))
 
 
-def _add(samples: Samples, common: _Facts, benchmark: _Benchmark) -> None:
+def _add(samples: ValueCollector, common: _Facts, benchmark: _PyperfBenchmark) -> None:
     known = benchmark.metadata.within(common)
     if not known.name.strip():
         raise ToolOutputError("a benchmark has no name")
@@ -114,7 +114,7 @@ def _add(samples: Samples, common: _Facts, benchmark: _Benchmark) -> None:
             samples.add(known.name, metric, values, batch=batch)
 
 
-FORMAT = JsonFormat("pyperf", "python -m pyperf timeit -o FILE", _recognises, _Suite, _gather)
+FORMAT = JsonFormat("pyperf", "python -m pyperf timeit -o FILE", _recognises, _PyperfSuite, _gather)
 
 
 _FILE, _DOUBLED = "pyperf.json", "doubled.json"
@@ -132,7 +132,7 @@ _TOGETHER = 0.2
 _METRICS = ("time", "cpu", "uncontended", "rss")
 
 
-class Options(adapter.Options):
+class PyperfOptions(adapter.Options):
     """``with`` keys of ``uses: pyperf``: a script or a statement."""
 
     script: str = Field(default="", description="A Python script with a pyperf.Runner.")
@@ -149,7 +149,7 @@ class Options(adapter.Options):
         return self
 
 
-def invocations(call: Call[Options]) -> tuple[Invocation, ...]:
+def invocations(call: Call[PyperfOptions]) -> tuple[Invocation, ...]:
     """Run the script, some of its benchmarks, or time the statement. A whole run ends with ``pyperf check``."""
     options = call.options
     brief = call.effort is not Effort.NORMAL or not options.script
@@ -172,7 +172,7 @@ def invocations(call: Call[Options]) -> tuple[Invocation, ...]:
     return (run, Invocation(check, stdout=_CHECKED))
 
 
-def parse(call: Call[Options], usage: Usage) -> Parsed:
+def parse(call: Call[PyperfOptions], usage: Usage) -> Parsed:
     """Read the values of every worker, in s per loop or bytes, without those of warm-ups and calibration.
 
     Raises ToolOutputError if a worker failed, if the file is missing or invalid, or if a benchmark has no value.
@@ -195,14 +195,14 @@ def parse(call: Call[Options], usage: Usage) -> Parsed:
     return replace(parsed, readings=tuple(replace(reading, benchmark="") for reading in parsed.readings))
 
 
-def listing(call: Call[Options]) -> Invocation | None:
+def listing(call: Call[PyperfOptions]) -> Invocation | None:
     """Return the process that prints the names of a script's benchmarks; a statement is one benchmark."""
     if not call.options.script:
         return None
     return Invocation((*_driver(call, "list"), *words(call.options.args)))
 
 
-def tracing(call: Call[Options]) -> Invocation:
+def tracing(call: Call[PyperfOptions]) -> Invocation:
     """Return the process that records what each benchmark of a script executes and reads."""
     settings = f"--perfflow-settings={call.folder / TRACE}"
     return Invocation((*_driver(call, "trace"), *words(call.options.args), settings))
@@ -212,7 +212,7 @@ def _chosen(call: Call) -> tuple[str, ...]:
     return (f"--perfflow-chosen={json.dumps(call.chosen)}",) if call.chosen else ()
 
 
-def _driver(call: Call[Options], mode: str) -> tuple[str, ...]:
+def _driver(call: Call[PyperfOptions], mode: str) -> tuple[str, ...]:
     return (call.options.python, str(_DRIVER), mode, call.options.script)
 
 
@@ -237,7 +237,7 @@ ADAPTER = Adapter(
     Role.MEASURE,
     invocations,
     parse,
-    options=Options,
+    options=PyperfOptions,
     metrics=builtin_metrics(*_METRICS),
     suite=True,
     together=_TOGETHER,

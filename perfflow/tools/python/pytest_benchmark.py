@@ -28,7 +28,7 @@ from perfflow.model.readings import Parsed, Usage
 from perfflow.tools import adapter, tool_files
 from perfflow.tools.adapter import TRACE, Adapter, Call, CommandText, Effort, Invocation, Parts, Role, may_leave, words
 from perfflow.tools.parsed_output import Figure, Figures, Json, Positive, Whole
-from perfflow.tools.result_set import JsonFormat, ResultSet, Samples, Summary, facts, label
+from perfflow.tools.result_set import JsonFormat, ResultSet, StoredSummary, ValueCollector, facts, label
 
 # --benchmark-timer can be time.process_time, which measures CPU time instead of elapsed time.
 _CPU_TIMERS = ("process_time", "thread_time")
@@ -46,7 +46,7 @@ class _Stats(Json):
     stddev: Figure | None = None
 
 
-class Benchmark(Json):
+class StoredBenchmark(Json):
     """One benchmark; ``group`` is from its mark."""
 
     fullname: str = ""
@@ -56,19 +56,19 @@ class Benchmark(Json):
     options: dict[str, object] = Field(default={})
 
 
-class Suite(Json):
+class StoredSuite(Json):
     """The content of one file."""
 
-    benchmarks: list[Benchmark]
+    benchmarks: list[StoredBenchmark]
     machine_info: dict[str, object] = Field(default={})
     commit_info: dict[str, object] | None = None
     version: object = None
     datetime: object = None
 
 
-def gather(suite: Suite) -> ResultSet:
+def gather(suite: StoredSuite) -> ResultSet:
     """Return every benchmark under its full name. Raises ToolOutputError for invalid values."""
-    samples = Samples()
+    samples = ValueCollector()
     for benchmark in suite.benchmarks:
         _add(samples, benchmark)
     names = {"kernel": "release", "arch": "machine", "python": "python_version"}
@@ -77,7 +77,7 @@ def gather(suite: Suite) -> ResultSet:
     return samples.result_set(FORMAT.tool, suite.version, machine, commit, suite.datetime)
 
 
-def _add(samples: Samples, benchmark: Benchmark) -> None:
+def _add(samples: ValueCollector, benchmark: StoredBenchmark) -> None:
     name, stats = benchmark.fullname or benchmark.name, benchmark.stats
     if not name:
         raise ToolOutputError("a benchmark has no fullname")
@@ -89,14 +89,14 @@ def _add(samples: Samples, benchmark: Benchmark) -> None:
         raise ToolOutputError(f"{label(name)} has neither `data` nor all of `rounds`, `mean` and `stddev`")
     else:
         spread = stats.stddev / math.sqrt(max(1, stats.rounds))
-        samples.add_summary(name, metric, stats.mean, Summary(stats.rounds, spread))
+        samples.add_summary(name, metric, stats.mean, StoredSummary(stats.rounds, spread))
 
 
 FORMAT = JsonFormat(
     "pytest-benchmark",
     "pytest --benchmark-json FILE",
     lambda content: isinstance(content.get("benchmarks"), list) and isinstance(content.get("machine_info"), dict),
-    Suite,
+    StoredSuite,
     gather,
 )
 
@@ -163,7 +163,7 @@ _TOGETHER = 0.5
 _FAILED = re.compile(r"^(?:FAILED|ERROR) \S.*", re.MULTILINE)
 
 
-class Options(adapter.Options):
+class PytestBenchmarkOptions(adapter.Options):
     """``with`` keys of ``uses: pytest-benchmark``."""
 
     paths: list[str] | str = Field(
@@ -179,7 +179,7 @@ class Options(adapter.Options):
     )
 
 
-def invocations(call: Call[Options]) -> tuple[Invocation, ...]:
+def invocations(call: Call[PytestBenchmarkOptions]) -> tuple[Invocation, ...]:
     """Run the suite's benchmarks, or those that are chosen."""
     options, rounds = call.options, adapter.samples_of_pace(call.pace, _FEWEST, _ENOUGH)
     env = {}
@@ -214,7 +214,7 @@ def iterated(call: Call) -> str:
     return text
 
 
-def parse(call: Call[Options], usage: Usage) -> Parsed:
+def parse(call: Call[PytestBenchmarkOptions], usage: Usage) -> Parsed:
     """Read the seconds per call of every round of every benchmark.
 
     Raises ToolOutputError if a test failed that is not one of several chosen ones, or if the file is missing or invalid
@@ -244,7 +244,7 @@ def parse(call: Call[Options], usage: Usage) -> Parsed:
     return replace(found.parsed(), failed=failed)
 
 
-def listing(call: Call[Options]) -> Invocation:
+def listing(call: Call[PytestBenchmarkOptions]) -> Invocation:
     """Return the process that collects the suite and prints the node ids of its benchmarks."""
     options = call.options
     argv = (options.python, str(_LISTER), *_FIXED, "-q", _storage(call), *words(options.args), *_selection(options))
@@ -252,7 +252,7 @@ def listing(call: Call[Options]) -> Invocation:
     return Invocation(argv, env)
 
 
-def tracing(call: Call[Options]) -> Invocation:
+def tracing(call: Call[PytestBenchmarkOptions]) -> Invocation:
     """Return the process that records what each benchmark executes and reads."""
     fixed = (*_FIXED, "-q", "--benchmark-only", "--benchmark-enable", _storage(call))
     return Invocation((call.options.python, str(_TRACER), str(call.folder / TRACE), *fixed, *words(call.options.args)))
@@ -263,11 +263,11 @@ def _storage(call: Call) -> str:
     return f"--benchmark-storage=file://{call.folder / 'storage'}"
 
 
-def _has_file(_options: Options, path: str, folder: Path) -> bool:
+def _has_file(_options: PytestBenchmarkOptions, path: str, folder: Path) -> bool:
     return (folder / path.partition("::")[0]).exists()
 
 
-def _selection(options: Options) -> tuple[str, ...]:
+def _selection(options: PytestBenchmarkOptions) -> tuple[str, ...]:
     paths = [options.paths] if isinstance(options.paths, str) else options.paths
     return (*(("-k", options.select) if options.select else ()), *(path for path in paths if path))
 
@@ -277,7 +277,7 @@ ADAPTER = Adapter(
     Role.MEASURE,
     invocations,
     parse,
-    options=Options,
+    options=PytestBenchmarkOptions,
     metrics=builtin_metrics("time", "cpu", "uncontended"),
     suite=True,
     harness=r"(?:.*/)?pytest_benchmark/fixture\.py:(?:.*\.)?runner\b",

@@ -43,7 +43,7 @@ _TOO_SHORT = (
 _NO_STATUS = "the program ended by a signal, by exec, or in another way that also ended scalene"
 
 
-class Options(CommandOptions):
+class ScaleneOptions(CommandOptions):
     """``with`` keys of ``uses: scalene``."""
 
     rate: int = Field(default=100, ge=1, le=1000, description="Samples per second.")
@@ -54,14 +54,14 @@ Share = Annotated[float, Field(ge=0, le=100 * _WHOLE)]
 """In percent."""
 
 
-class _Named(Json):
+class _ScaleneNamed(Json):
     """The name of the function that starts in a line, with its class."""
 
     line: str
     lineno: Whole
 
 
-class _Row(_Named):
+class _ScaleneRow(_ScaleneNamed):
     """The text of a line; ``start_function_line`` is the first line of the function around it, 0 at the top level.
 
     ``n_sys_percent`` is time in which the process was not on a core: in the kernel, asleep, or while others ran.
@@ -77,22 +77,22 @@ class _Row(_Named):
     cpu_samples_list: list[float] = Field(default=[])
 
 
-class _File(Json):
-    lines: list[_Row]
-    functions: list[_Named]
+class _ScaleneFile(Json):
+    lines: list[_ScaleneRow]
+    functions: list[_ScaleneNamed]
 
 
-class _Profile(Json):
+class _ScaleneProfile(Json):
     """A profile. It has no files if no sample hit the program's own code."""
 
-    files: dict[str, _File] = Field(default={})
+    files: dict[str, _ScaleneFile] = Field(default={})
     elapsed_time_sec: Figure = 0.0
     max_footprint_mb: Figure = 0.0
     max_footprint_fname: str | None = None
     max_footprint_lineno: Whole | None = None
 
 
-class _Function(NamedTuple):
+class _ScaleneFunction(NamedTuple):
     """The lines of a function, a class body or a file's top level, without the time of calls, except into libraries.
 
     ``parts`` are its shares of the time (0..1) in Python, in native code and in the system; ``line`` is the costliest.
@@ -102,7 +102,7 @@ class _Function(NamedTuple):
     file: str
     line: int
     parts: tuple[float, ...]
-    rows: Sequence[_Row]
+    rows: Sequence[_ScaleneRow]
 
     @property
     def share(self) -> float:
@@ -110,7 +110,7 @@ class _Function(NamedTuple):
         return sum(self.parts)
 
 
-def invocations(call: Call[Options]) -> tuple[Invocation, ...]:
+def invocations(call: Call[ScaleneOptions]) -> tuple[Invocation, ...]:
     """Run the program under scalene by its own interpreter.
 
     Raises ToolOutputError with a remedy if the command is not a Python invocation, or if it is code (``-c``).
@@ -138,7 +138,7 @@ def parse(call: Call, usage: Usage) -> Parsed:
     in_program.read(Json, call.folder / _STATUS, _NO_STATUS)
     if not (call.folder / _PROFILE).exists():
         raise ToolOutputError(_TOO_SHORT)
-    found = parsed_output.read_json(_Profile, call.folder / _PROFILE, _TOO_SHORT)
+    found = parsed_output.read_json(_ScaleneProfile, call.folder / _PROFILE, _TOO_SHORT)
     functions = [item for path, content in found.files.items() for item in _functions(path, content)]
     if sum(item.share for item in functions) > _WHOLE:
         raise ToolOutputError(f"{_PROFILE} is damaged: its shares add up to more than 100%")
@@ -154,7 +154,7 @@ def parse(call: Call, usage: Usage) -> Parsed:
     return Parsed((), spots, (Profile(_PROFILE, NAME),), (few,) if samples < _FEW else (), costs)
 
 
-def _functions(path: str, content: _File) -> Iterator[_Function]:
+def _functions(path: str, content: _ScaleneFile) -> Iterator[_ScaleneFunction]:
     """Yield the functions of a file."""
     texts = {row.lineno: row.line for row in content.lines}
     for start in sorted({row.start_function_line for row in content.lines}):
@@ -162,14 +162,14 @@ def _functions(path: str, content: _File) -> Iterator[_Function]:
         name = _name(start, texts.get(start, ""), content.functions) if start else "<module>"
         line = max(own, key=lambda row: (sum(_percents(row)), -row.lineno)).lineno
         parts = tuple(sum(percents) / 100 for percents in zip(*map(_percents, own), strict=True))
-        yield _Function(tool_files.clean_name(name), tool_files.clean_name(path), line, parts, own)
+        yield _ScaleneFunction(tool_files.clean_name(name), tool_files.clean_name(path), line, parts, own)
 
 
-def _percents(row: _Row) -> tuple[float, float, float]:
+def _percents(row: _ScaleneRow) -> tuple[float, float, float]:
     return row.n_cpu_percent_python, row.n_cpu_percent_c, row.n_sys_percent
 
 
-def _name(start: int, text: str, names: Sequence[_Named]) -> str:
+def _name(start: int, text: str, names: Sequence[_ScaleneNamed]) -> str:
     """Return the name, with its class, of the function whose ``def`` is in line ``start``."""
     match = _DEFINITION.match(text)
     plain = match[1] if match else f"line {start}"
@@ -178,7 +178,7 @@ def _name(start: int, text: str, names: Sequence[_Named]) -> str:
     return next((name for name in called if name.rpartition(".")[2] == plain), plain)
 
 
-def _hotspot(item: _Function, found: _Profile) -> Hotspot:
+def _hotspot(item: _ScaleneFunction, found: _ScaleneProfile) -> Hotspot:
     python, native, system = item.parts
     gpu = max(row.n_gpu_percent for row in item.rows) / 100
     allocated, copied = sum(row.n_malloc_mb for row in item.rows), sum(row.n_copy_mb_s for row in item.rows)
@@ -207,7 +207,7 @@ ADAPTER = Adapter(
     invocations,
     parse,
     profiler=Profiler(method=ProfilingMethod.SAMPLED_TIME),
-    options=Options,
+    options=ScaleneOptions,
     python=True,
     outputs=outputs,
 )

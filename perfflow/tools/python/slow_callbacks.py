@@ -22,7 +22,7 @@ _FILE = "callbacks.json"
 _TOLERANCE = 1e-6
 
 
-class Options(CommandOptions):
+class SlowCallbacksOptions(CommandOptions):
     """``with`` keys of ``uses: slow-callbacks``."""
 
     over: Seconds = Field(
@@ -30,7 +30,7 @@ class Options(CommandOptions):
     )
 
 
-class _Place(in_program.Row):
+class _SlowCallbacksPlace(in_program.ProgramPlace):
     """A place of slow callbacks and the task that they belong to: their number and their total time (s)."""
 
     task: Name
@@ -44,10 +44,10 @@ class _Callbacks(Json):
     callbacks: Whole
     longest: Figure
     seconds: Figure
-    slow: list[_Place]
+    slow: list[_SlowCallbacksPlace]
 
 
-def parse(call: Call[Options], usage: Usage) -> Parsed:
+def parse(call: Call[SlowCallbacksOptions], usage: Usage) -> Parsed:
     """Count the slow callbacks, and rank their places by their share of the program's time.
 
     Raises ToolOutputError if the program failed or ran no event loop, or if the file is truncated or invalid.
@@ -77,7 +77,7 @@ def _check(found: _Callbacks, over: float) -> None:
         raise ToolOutputError(f"{_FILE} is damaged: its places do not explain the longest callback")
 
 
-def _hotspot(place: _Place, total: float) -> Hotspot:
+def _hotspot(place: _SlowCallbacksPlace, total: float) -> Hotspot:
     calls = in_program.counted(place.calls, "callback")
     where = "" if place.task == place.function else f" in steps of {place.task}"
     cause = f"measured: held up the event loop for {place.seconds:.3g} s in {calls}{where}"
@@ -87,6 +87,6 @@ def _hotspot(place: _Place, total: float) -> Hotspot:
 ADAPTER = in_program.adapter(
     *(NAME, parse, (_FILE,), "over"),
     role=Role.MEASURE,
-    options=Options,
+    options=SlowCallbacksOptions,
     metrics=builtin_metrics("slow_callbacks", "slow_callback_max"),
 )

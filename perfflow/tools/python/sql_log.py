@@ -72,7 +72,7 @@ _ROWS = re.compile(r"(\((?:\?|\?…)\))(?:\s*,\s*\((?:\?|\?…)\))+")
 _QUERY = re.compile(r"\(*\s*(?:SELECT|INSERT|UPDATE|DELETE|REPLACE|MERGE|WITH|VALUES|CALL|EXEC\w*)\b", re.IGNORECASE)
 
 
-class Options(CommandOptions):
+class SqlLogOptions(CommandOptions):
     """``with`` keys of ``uses: sql-log``."""
 
     log: Literal["sqlite3", "stdout", "stderr", "file"] = Field(
@@ -83,11 +83,11 @@ class Options(CommandOptions):
     format: Format = Field(default="auto", description="Format of the log. `auto` detects it.")
 
 
-class _End(Json):
+class _SqlLogEnd(Json):
     statements: Whole
 
 
-def invocations(call: Call[Options]) -> tuple[Invocation, ...]:
+def invocations(call: Call[SqlLogOptions]) -> tuple[Invocation, ...]:
     """Run the program; for ``log: sqlite3`` under drivers/sqlite_run.py, which traces its connections.
 
     Raises ToolOutputError with a remedy if that needs a Python invocation and the command is not one.
@@ -105,7 +105,7 @@ def outputs(call: Call) -> tuple[Path, ...]:
     return tool_files.left(file) if file.name == _TRACE else (file,)
 
 
-def parse(call: Call[Options], usage: Usage) -> Parsed:
+def parse(call: Call[SqlLogOptions], usage: Usage) -> Parsed:
     """Count statements, and rank their shapes by how often each runs.
 
     Raises ToolOutputError if there is no statement, if a trace is truncated, or if the program failed.
@@ -123,7 +123,7 @@ def parse(call: Call[Options], usage: Usage) -> Parsed:
     return Parsed(readings, tuple(_hotspot(text, count, total) for text, count in ranked))
 
 
-def _file(call: Call[Options]) -> Path:
+def _file(call: Call[SqlLogOptions]) -> Path:
     source = call.options.log
     return call.folder / {"sqlite3": _TRACE, "file": _LOG}.get(source, source)
 
@@ -142,7 +142,7 @@ def _traced(path: Path) -> Iterator[str]:
             yield item
             continue
         ended = in_program.require_success(item, path.name)
-        if parsed_output.checked_json(_End, item, path.name).statements != count:
+        if parsed_output.checked_json(_SqlLogEnd, item, path.name).statements != count:
             raise ToolOutputError(
                 f"{path.name} is damaged: it contains {count:,} statements, but its last line has another number"
             )
@@ -227,7 +227,7 @@ ADAPTER = Adapter(
     Role.MEASURE,
     invocations,
     parse,
-    options=Options,
+    options=SqlLogOptions,
     metrics=builtin_metrics("sql_statements", "sql_repeated"),
     deterministic=True,
     outputs=outputs,

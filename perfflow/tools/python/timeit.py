@@ -22,7 +22,7 @@ _DRIVER = Path(__file__).with_name("drivers") / "timeit_run.py"
 _TICKS, _READ = 100, 1e-7
 
 
-class Options(adapter.Options):
+class TimeitOptions(adapter.Options):
     """``with`` keys of ``uses: timeit``."""
 
     stmt: str = Field(min_length=1, description="The Python statement to time. It can have several lines.")
@@ -44,7 +44,7 @@ class _Repeats(Json):
     uncontended: Figures = Field(default=[])
 
 
-def invocations(call: Call[Options]) -> tuple[Invocation, ...]:
+def invocations(call: Call[TimeitOptions]) -> tuple[Invocation, ...]:
     """Time the statement by drivers/timeit_run.py. Its output is discarded."""
     options = call.options
     numbers = (str(options.number), str(options.repeat))
@@ -77,7 +77,7 @@ ADAPTER = Adapter(
     Role.MEASURE,
     invocations,
     parse,
-    options=Options,
+    options=TimeitOptions,
     metrics=builtin_metrics("time", "cpu", "uncontended"),
     outputs=may_leave(_FILE),
 )

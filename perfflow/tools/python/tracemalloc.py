@@ -24,7 +24,7 @@ _ROWS = "tracemalloc.json"
 _NEARLY = 0.8
 
 
-class Options(CommandOptions):
+class TracemallocOptions(CommandOptions):
     """``with`` keys of ``uses: tracemalloc``."""
 
     nframe: int = Field(
@@ -35,21 +35,21 @@ class Options(CommandOptions):
     )
 
 
-class _Row(in_program.Row):
+class _TracemallocRow(in_program.ProgramPlace):
     """One line, and the bytes and number of the live blocks that it allocated."""
 
     size: Whole
     count: Whole
 
 
-class _Rows(Json):
+class _TracemallocRows(Json):
     """Bytes at the peak, in the largest snapshot, in its lines that are not in ``rows``, and of tracemalloc itself."""
 
     peak: Whole
     seen: Whole
     other: Whole
     own_memory: Whole
-    rows: list[_Row]
+    rows: list[_TracemallocRow]
 
 
 def parse(call: Call, usage: Usage) -> Parsed:
@@ -57,7 +57,7 @@ def parse(call: Call, usage: Usage) -> Parsed:
 
     Raises ToolOutputError if the rows are invalid, if the program failed, or if nothing was allocated.
     """
-    found = in_program.read(_Rows, call.folder / _ROWS)
+    found = in_program.read(_TracemallocRows, call.folder / _ROWS)
     peak, seen = found.peak, found.seen
     if sum(row.size for row in found.rows) + found.other != seen or seen > peak:
         raise ToolOutputError(f"{_ROWS} is damaged: its rows do not add up to {seen} B of {peak} B")
@@ -69,7 +69,7 @@ def parse(call: Call, usage: Usage) -> Parsed:
     return Parsed((Reading("heap_peak", peak),), hotspots, warnings=tuple(_warnings(peak, seen, found.own_memory)))
 
 
-def _hotspot(row: _Row, whole: int) -> Hotspot:
+def _hotspot(row: _TracemallocRow, whole: int) -> Hotspot:
     cause = f"measured: {row.size:,} B in {in_program.counted(row.count, 'block')} at the time of the largest snapshot"
     return Hotspot(row.function, row.size / whole, "bytes", NAME, row.file, row.line, cause)
 
@@ -85,4 +85,6 @@ def _warnings(peak: int, seen: int, own: int) -> Iterator[str]:
         yield f"tracemalloc itself used {own:,} B, which count in the rss of the process but in no figure here"
 
 
-ADAPTER = in_program.adapter(NAME, parse, (_ROWS,), "nframe", options=Options, metrics=builtin_metrics("heap_peak"))
+ADAPTER = in_program.adapter(
+    NAME, parse, (_ROWS,), "nframe", options=TracemallocOptions, metrics=builtin_metrics("heap_peak")
+)

@@ -46,7 +46,7 @@ from perfflow.tools import adapter, cpu_clock, parsed_output, python_command, to
 from perfflow.tools.adapter import Adapter, Call, Effort, Invocation, Parts, Program, Role
 from perfflow.tools.cpu_clock import ClockLog
 from perfflow.tools.parsed_output import Json, Positive, Positives
-from perfflow.tools.result_set import ResultSet, Samples, label
+from perfflow.tools.result_set import ResultSet, ValueCollector, label
 from perfflow.tools.rust.drivers import cargo_suite
 
 TOOL = "criterion"
@@ -130,20 +130,23 @@ class _Throughput(Json):
         yield from ((metric, amount) for metric, amount in (("throughput", size), ("rate", elements)) if amount)
 
 
-class _About(Json):
+class _CargoBenchAbout(Json):
     full_id: Annotated[str, Field(min_length=1)]
     title: str | None = None
     throughput: _Throughput | None = None
 
 
-class _Sample(Json):
+class _CargoBenchSample(Json):
     times: Annotated[Positives, Field(min_length=1)]
     iters: Positives
 
 
 def read_criterion(place: Path) -> Batches:
     """Read the folder of one benchmark and baseline. Raises ToolOutputError for a missing, cut or invalid file."""
-    about, sample = parsed_output.read_json(_About, place / ABOUT), parsed_output.read_json(_Sample, place / SAMPLE)
+    about, sample = (
+        parsed_output.read_json(_CargoBenchAbout, place / ABOUT),
+        parsed_output.read_json(_CargoBenchSample, place / SAMPLE),
+    )
     if len(sample.times) != len(sample.iters):
         raise ToolOutputError(f"{SAMPLE} has {len(sample.times)} times but {len(sample.iters)} iters")
     seconds = tuple(time * _NANOSECOND / count for time, count in zip(sample.times, sample.iters, strict=True))
@@ -174,7 +177,7 @@ def parse_criterion(folder: Path, baseline: str = NEWEST) -> ResultSet:
     # Searching a whole project is slow.
     usual = folder / "target" / "criterion"
     root = usual if usual.is_dir() else folder
-    samples = Samples()
+    samples = ValueCollector()
     seen: dict[str, str] = {}
     for place in _places(root, glob.escape(baseline)):
         where = label(str(place.relative_to(root)))
@@ -252,7 +255,7 @@ class CargoOptions(adapter.Options):
     args: adapter.CommandText = Field(default="", description="Further arguments of cargo.")
 
 
-class Built(Json):
+class CargoExecutable(Json):
     """An executable of a package from cargo's messages. ``kind`` is bin, bench, example, test or lib.
 
     The path must be absolute, as cargo prints it, and valid in a file system.
@@ -340,7 +343,7 @@ def _switches(options: CargoOptions) -> Iterator[str]:
     yield from (switch for switch, is_on in switches.items() if is_on)
 
 
-def built_benches(folder: Path) -> tuple[Built, ...]:
+def built_benches(folder: Path) -> tuple[CargoExecutable, ...]:
     """Read the executables that cargo built or found up to date.
 
     Raises ToolOutputError if cargo did not report success.
@@ -352,7 +355,7 @@ def built_benches(folder: Path) -> tuple[Built, ...]:
         raise ToolOutputError(why_cargo_failed(folder) or said) from error
     artifacts = [each for each in messages if each.get("reason") == "compiler-artifact"]
     executables = [each for each in artifacts if each.get("executable") is not None]
-    found = tuple(parsed_output.checked_json(Built, message, MESSAGES) for message in executables)
+    found = tuple(parsed_output.checked_json(CargoExecutable, message, MESSAGES) for message in executables)
     if any(each.name != tool_files.clean_name(each.name) for each in found):
         raise ToolOutputError(f"{MESSAGES} has an executable without a valid name")
     return found
@@ -456,7 +459,7 @@ _TOGETHER = 0.01
 _FEW: Mapping[int, int] = {100: 20}
 
 
-class Options(CargoOptions):
+class CargoBenchOptions(CargoOptions):
     """``with`` keys of ``uses: cargo-bench``."""
 
     bench: list[str] | str = Field(default="", description="Bench targets (default: all that `cargo bench` runs).")
@@ -467,7 +470,7 @@ class Options(CargoOptions):
     sample_size: int = Field(default=100, ge=10, description="Largest number of criterion's samples per process.")
 
 
-class _Bench(Json):
+class _CargoBenchBench(Json):
     """One executable with its working directory and environment. ``ids`` maps perfflow's names to its benchmark ids."""
 
     program: str
@@ -479,15 +482,15 @@ class _Bench(Json):
     steps: bool = False
 
 
-class _Suite(Json):
+class _CargoBenchSuite(Json):
     """The lister's output: ``target`` is cargo's target folder, ``outside`` packages outside the workspace."""
 
-    benches: Annotated[list[_Bench], Field(min_length=1)]
+    benches: Annotated[list[_CargoBenchBench], Field(min_length=1)]
     target: str = ""
     outside: list[str] = Field(default=[])
 
 
-def preparations(call: Call[Options]) -> tuple[Invocation, ...]:
+def preparations(call: Call[CargoBenchOptions]) -> tuple[Invocation, ...]:
     """Build the benchmarks and list them; with ``call.built``, build with source lines in a separate folder."""
     options = call.options
     targets = (f"--bench={name}" for name in cargo_words(options.bench))
@@ -543,7 +546,7 @@ def _is_whole(readings: int, iterations: int) -> bool:
     return not rest and 0 < batches <= iterations and -(-iterations // -(-iterations // batches)) == batches
 
 
-def _filter(call: Call[Options]) -> tuple[str, ...]:
+def _filter(call: Call[CargoBenchOptions]) -> tuple[str, ...]:
     text = call.options.filter
     return (text,) if text else ()
 
@@ -553,7 +556,7 @@ def invocations(call: Call) -> tuple[Invocation, ...]:
     return tuple(_invocation(call, number, bench) for number, bench in _selected(call))
 
 
-def _invocation(call: Call, number: int, bench: _Bench) -> Invocation:
+def _invocation(call: Call, number: int, bench: _CargoBenchBench) -> Invocation:
     own, env = [bench.ids[name] for name in call.chosen if name in bench.ids], dict(bench.env)
     if call.iterations:
         env |= {"LD_PRELOAD": str(call.clock), "PERFFLOW_CLOCK_READINGS": str(call.folder / _READINGS)}
@@ -598,7 +601,7 @@ def _brief(call: Call) -> tuple[str, ...]:
     return (*_BRIEF, _WARM_UP_OF_SLOW if is_slow else _WARM_UP, f"--sample-size={wanted}")
 
 
-def _wanted(call: Call[Options]) -> int:
+def _wanted(call: Call[CargoBenchOptions]) -> int:
     """Return the number of samples for criterion, whose minimum is 10."""
     return adapter.samples_of_pace(call.pace, _FEWEST, call.options.sample_size, _LONGEST)
 
@@ -753,7 +756,7 @@ def divan_readings(text: str) -> Iterator[Reading]:
 
 
 def _named(
-    call: Call, bench: _Bench, found: Iterator[Reading], passed_over: AbstractSet[str] = frozenset()
+    call: Call, bench: _CargoBenchBench, found: Iterator[Reading], passed_over: AbstractSet[str] = frozenset()
 ) -> list[Reading]:
     """Rename benchmarks to their listed names. Raises ToolOutputError unless exactly the listed ones were measured."""
     wanted = call.chosen or bench.ids
@@ -769,7 +772,7 @@ def _named(
     return named
 
 
-def _selected(call: Call) -> Sequence[tuple[int, _Bench]]:
+def _selected(call: Call) -> Sequence[tuple[int, _CargoBenchBench]]:
     benches, wanted = enumerate(_suite_in(call.place).benches), set(call.chosen)
     found = [(number, bench) for number, bench in benches if not wanted or wanted & bench.ids.keys()]
     if unknown := [name for name in call.chosen if not any(name in bench.ids for _, bench in found)]:
@@ -777,10 +780,10 @@ def _selected(call: Call) -> Sequence[tuple[int, _Bench]]:
     return found
 
 
-def _suite_in(place: Path) -> _Suite:
+def _suite_in(place: Path) -> _CargoBenchSuite:
     """Read the lister's output. If it is missing, raises ToolOutputError with the message of the lister or cargo."""
     if (place / _SUITE).exists():
-        return parsed_output.read_json(_Suite, place / _SUITE)
+        return parsed_output.read_json(_CargoBenchSuite, place / _SUITE)
     said = tool_files.last_words(place)
     if (place / _LISTED).exists():
         # cargo succeeded, so its messages are not the reason.
@@ -803,14 +806,14 @@ def _clock_log(call: Call, number: int) -> Path:
     return call.folder / f"clock-{number}"
 
 
-def _output_file(call: Call, number: int, bench: _Bench) -> Path:
+def _output_file(call: Call, number: int, bench: _CargoBenchBench) -> Path:
     return call.folder / f"{bench.harness}-{number}.txt"
 
 
 ADAPTER = Adapter(
     name="cargo-bench",
     role=Role.MEASURE,
-    options=Options,
+    options=CargoBenchOptions,
     program=CARGO,
     metrics=builtin_metrics("time", "cpu", "uncontended", "throughput", "rate"),
     suite=True,

@@ -16,14 +16,14 @@ from perfflow.model.errors import ToolOutputError
 from perfflow.model.readings import Parsed, Usage
 from perfflow.tools.adapter import Adapter, Call, Invocation, Parts, Role, may_leave
 from perfflow.tools.rust import cargo_bench
-from perfflow.tools.rust.cargo_bench import CARGO, Built
+from perfflow.tools.rust.cargo_bench import CARGO, CargoExecutable
 
 _PREFIXES: Mapping[str, str] = {"bin": "", "bench": "bench-", "example": "example-", "test": "test-"}
 
 Which = bool | list[str] | str
 
 
-class Options(cargo_bench.CargoOptions):
+class CargoBuildOptions(cargo_bench.CargoOptions):
     """``with`` keys of ``uses: cargo-build``."""
 
     bins: Which = Field(default=True, description="Binaries: all (`true`), none (`false`), or their names.")
@@ -33,7 +33,7 @@ class Options(cargo_bench.CargoOptions):
     profile: str = Field(default="release", min_length=1, description="Cargo's profile for all targets.")
 
 
-def invocations(call: Call[Options]) -> tuple[Invocation, ...]:
+def invocations(call: Call[CargoBuildOptions]) -> tuple[Invocation, ...]:
     """Build the selected targets. Raises ToolOutputError if none is selected."""
     options = call.options
     kinds = {"bin": options.bins, "bench": options.benches, "example": options.examples, "test": options.tests}
@@ -78,7 +78,7 @@ def made(call: Call) -> tuple[Path, ...]:
     return tuple(Path(item.path) for item in _built(call))
 
 
-def _built(call: Call) -> tuple[Built, ...]:
+def _built(call: Call) -> tuple[CargoExecutable, ...]:
     found = dict.fromkeys(item for item in cargo_bench.built_benches(call.folder) if item.kind in _PREFIXES)
     if not found:
         raise ToolOutputError("cargo built no executable: the crate has no target of the selected kinds")
@@ -90,7 +90,7 @@ ADAPTER = Adapter(
     Role.WORK,
     invocations,
     parse,
-    options=Options,
+    options=CargoBuildOptions,
     program=CARGO,
     outputs=may_leave(cargo_bench.MESSAGES),
     made=made,

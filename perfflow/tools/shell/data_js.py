@@ -15,7 +15,7 @@ from perfflow.model.metrics import Better
 from perfflow.model.units import UNITS, Dimension
 from perfflow.tools import tool_files
 from perfflow.tools.parsed_output import Figure, Json, checked_json
-from perfflow.tools.result_set import ResultSet, Samples
+from perfflow.tools.result_set import ResultSet, ValueCollector
 
 TOOL = "github-action-benchmark"
 _MARK = "window.BENCHMARK_DATA"
@@ -29,21 +29,21 @@ class _Commit(Json):
     timestamp: str = ""
 
 
-class _Bench(Json):
+class _DataJsBench(Json):
     name: str
     value: float
     unit: str = ""
 
 
-class _Entry(Json):
+class _DataJsEntry(Json):
     commit: _Commit
     date: Figure
     tool: str = ""
-    benches: list[_Bench]
+    benches: list[_DataJsBench]
 
 
-class _File(Json):
-    entries: dict[str, list[_Entry]]
+class _DataJsFile(Json):
+    entries: dict[str, list[_DataJsEntry]]
 
 
 def recognises(text: str) -> bool:
@@ -57,7 +57,7 @@ def parse(text: str, left_out: list[str]) -> Iterator[ResultSet]:
     Benchmarks whose value is negative, or a time of 0, are added to ``left_out`` instead: some run failed to measure.
     """
     content = text.partition("=")[2].strip().rstrip(";")
-    found = checked_json(_File, tool_files.decoded(content, f"the JSON after `{_MARK} =`"))
+    found = checked_json(_DataJsFile, tool_files.decoded(content, f"the JSON after `{_MARK} =`"))
     several = len(found.entries) > 1
     for suite, entries in found.entries.items():
         for entry in entries:
@@ -66,8 +66,8 @@ def parse(text: str, left_out: list[str]) -> Iterator[ResultSet]:
                 yield found_set
 
 
-def _set(suite: str, entry: _Entry, left_out: list[str]) -> ResultSet | None:
-    samples = Samples()
+def _set(suite: str, entry: _DataJsEntry, left_out: list[str]) -> ResultSet | None:
+    samples = ValueCollector()
     for bench in entry.benches:
         name = f"{suite}/{bench.name}" if suite else bench.name
         metric, scale = _metric_of(bench.unit)

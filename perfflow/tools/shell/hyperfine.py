@@ -24,7 +24,7 @@ from perfflow.model.readings import Parsed, Usage
 from perfflow.tools import tool_files
 from perfflow.tools.adapter import Adapter, Call, CommandOptions, Invocation, Program, Role, leaves
 from perfflow.tools.parsed_output import Figure, Figures, Json, one_of_keys
-from perfflow.tools.result_set import FailedBenchmarkError, JsonFormat, ResultSet, Samples, facts, label
+from perfflow.tools.result_set import FailedBenchmarkError, JsonFormat, ResultSet, ValueCollector, facts, label
 
 _SECONDS = {"second": 1.0, "millisecond": 1e-3, "microsecond": 1e-6, "nanosecond": 1e-9}
 _BYTES = {"byte": 1.0, "kilobyte": 1e3, "megabyte": 1e6, "kibibyte": 1024.0, "mebibyte": 1024.0**2}
@@ -79,7 +79,7 @@ def _recognises(content: Mapping[str, object]) -> bool:
 
 def _gather(export: _Export) -> ResultSet:
     """Collect all results. Raises ToolOutputError for invalid data, and if each command failed in some run."""
-    samples = Samples()
+    samples = ValueCollector()
     for name, result in _named(export.results):
         if samples.holds(name):
             samples.warnings.append(f"{label(name)} occurs more than once; its runs were combined")
@@ -101,7 +101,7 @@ def _named(results: Sequence[_Result]) -> Iterator[tuple[str, _Result]]:
         yield f"{name} ({told})" if told else name, result
 
 
-def _add_schema_1(samples: Samples, name: str, result: _Result) -> None:
+def _add_schema_1(samples: ValueCollector, name: str, result: _Result) -> None:
     if result.times is None:
         raise ToolOutputError(f"times of {label(name)} is missing")
     if result.exit_codes is not None:
@@ -119,7 +119,7 @@ def _add_schema_1(samples: Samples, name: str, result: _Result) -> None:
     samples.add(name, "rss", result.memory_usage_byte or [])
 
 
-def _add_schema_2(samples: Samples, name: str, result: _Result) -> None:
+def _add_schema_2(samples: ValueCollector, name: str, result: _Result) -> None:
     runs = result.measurements or []
     _check_exits([run.exit_code for run in runs])
     if not runs or not all(run.time for run in runs):

@@ -64,7 +64,7 @@ _DECODER = json.JSONDecoder()
 
 
 @dataclass(slots=True)
-class Row:
+class OperatorSums:
     """The sums over all events of one name: ``own`` and ``total`` time in µs."""
 
     name: str
@@ -81,16 +81,16 @@ class Row:
 
 
 @dataclass(slots=True)
-class Trace:
+class FoldedTrace:
     """A folded trace; ``rank`` is None if the program was not distributed."""
 
     rank: int | None = None
-    rows: dict[tuple[str, str], Row] = field(default_factory=dict)
+    rows: dict[tuple[str, str], OperatorSums] = field(default_factory=dict)
     steps: dict[int, Interval] = field(default_factory=dict)
     loading: list[Interval] = field(default_factory=list)
     kernels: dict[str, list[Interval]] = field(default_factory=dict)
     """The intervals in which each device computes."""
-    device_rows: dict[tuple[str, str], Row] = field(default_factory=dict)
+    device_rows: dict[tuple[str, str], OperatorSums] = field(default_factory=dict)
     allreduces: list[Interval] = field(default_factory=list)
     """All-reduces as gloo or nccl record them, on a thread of their own."""
     waits: list[Interval] = field(default_factory=list)
@@ -145,7 +145,7 @@ class Trace:
         self.kernels.setdefault(device, [])
         if category == "kernel":
             self.kernels[device].append(span)
-        row = self.device_rows.setdefault((name, category), Row(tool_files.clean_name(name), category))
+        row = self.device_rows.setdefault((name, category), OperatorSums(tool_files.clean_name(name), category))
         row.add(length, length)
         if _ALLREDUCE_KERNEL.search(name):
             self.on_device.append(span)
@@ -170,7 +170,7 @@ class Trace:
     def _fold(self, thread: array[float], names: Sequence[tuple[str, str]]) -> None:
         """Sum self and total times by name, and find the next event after each call of an all-reduce."""
         order = sorted(range(0, len(thread), 3), key=lambda at: (thread[at], -thread[at + 1]))
-        open_spans: list[tuple[float, Row, Stack]] = []
+        open_spans: list[tuple[float, OperatorSums, Stack]] = []
         own: defaultdict[Stack, float] = defaultdict(float)
         called: list[Interval] = []
         for at in order:
@@ -181,7 +181,7 @@ class Trace:
             called = [call for call in called if call[1] > start]
             while open_spans and open_spans[-1][0] <= start:
                 open_spans.pop()
-            row = self.rows.setdefault((name, kind), Row(tool_files.clean_name(name), kind))
+            row = self.rows.setdefault((name, kind), OperatorSums(tool_files.clean_name(name), kind))
             # A recursive call is already part of the outer call's total.
             row.add(length, length if all(parent is not row for _, parent, _ in open_spans) else 0.0)
             stack: Stack = (row.name,)
@@ -198,9 +198,9 @@ class Trace:
         self.stacks.append(Counter({stack: spent for stack, spent in whole.items() if spent > 0}))
 
 
-def read_trace(path: Path) -> Trace:
+def read_trace(path: Path) -> FoldedTrace:
     """Fold a trace. Raises ToolOutputError if it is damaged, or contains no event of PyTorch's profiler."""
-    trace = Trace()
+    trace = FoldedTrace()
     info = read_events(path, trace.add).get("distributedInfo")
     trace.fold()
     if isinstance(info, dict) and "rank" in info:
@@ -221,12 +221,12 @@ def read_events(path: Path, handle: Callable[[Mapping[str, object]], None]) -> M
             is_gzip = stream.read(2) == b"\x1f\x8b"
         # The content decides, not the name.
         with (gzip.open if is_gzip else open)(path, "rt", encoding="utf-8", errors="replace") as lines:
-            return _document(_Text(path.name, cast(IO[str], lines)), handle)
+            return _document(_TorchProfilerText(path.name, cast(IO[str], lines)), handle)
     except (OSError, EOFError, zlib.error) as error:
         raise ToolOutputError(f"{path.name} was not written, is cut short or damaged: {_REMEDY}") from error
 
 
-class _Text:
+class _TorchProfilerText:
     """A text that is read in chunks; values are decoded from the current position."""
 
     def __init__(self, name: str, stream: IO[str]) -> None:
@@ -277,7 +277,7 @@ class _Text:
         return bool(chunk)
 
 
-def _document(text: _Text, handle: Callable[[Mapping[str, object]], None]) -> Mapping[str, object]:
+def _document(text: _TorchProfilerText, handle: Callable[[Mapping[str, object]], None]) -> Mapping[str, object]:
     others: dict[str, object] = {}
     events = 0
     for _ in _parts(text, "{", "}"):
@@ -302,7 +302,7 @@ def _document(text: _Text, handle: Callable[[Mapping[str, object]], None]) -> Ma
     return others
 
 
-def _parts(text: _Text, opening: str, closing: str) -> Iterator[None]:
+def _parts(text: _TorchProfilerText, opening: str, closing: str) -> Iterator[None]:
     """Yield before each member of an object or item of an array, so that the caller can read it."""
     text.take(opening)
     if text.peek() == closing:
@@ -321,7 +321,7 @@ _MOST_ROWS = 20
 _MICRO = 1e-6
 
 
-class Options(CommandOptions):
+class TorchProfilerOptions(CommandOptions):
     """``with`` keys of ``uses: torch-profiler``."""
 
     trace: str = Field(
@@ -331,23 +331,23 @@ class Options(CommandOptions):
     )
 
 
-class _File(Json):
+class _TorchProfilerFile(Json):
     # The driver chooses these names.
     copied: str = Field(alias="copy", pattern=r"^written-[0-9]{1,6}(\.[A-Za-z0-9_]{1,20}){0,2}$")
 
 
 class _Listed(Json):
-    files: list[_File]
+    files: list[_TorchProfilerFile]
     old: list[str]
 
 
-def invocations(call: Call[Options]) -> tuple[Invocation, ...]:
+def invocations(call: Call[TorchProfilerOptions]) -> tuple[Invocation, ...]:
     """Run the program, and copy the traces that it writes."""
     pattern = call.options.trace
     return (Invocation((*_DRIVER, str(call.folder), pattern, "--", *call.command)),)
 
 
-def parse(call: Call[Options], usage: Usage) -> Parsed:
+def parse(call: Call[TorchProfilerOptions], usage: Usage) -> Parsed:
     """Fold the traces into metrics and hotspots, and write every operator to ``operators.json``.
 
     Raises ToolOutputError with a remedy if there is no new trace, or if a trace is damaged or empty.
@@ -384,7 +384,7 @@ def parse(call: Call[Options], usage: Usage) -> Parsed:
     )
 
 
-def _stacks(traces: Sequence[Trace]) -> Counter[Stack]:
+def _stacks(traces: Sequence[FoldedTrace]) -> Counter[Stack]:
     """Return operators and regions on the CPU below their thread, counted from 1: system ids differ in every run."""
     found = Counter[Stack]()
     for place, trace in enumerate(traces):
@@ -394,16 +394,16 @@ def _stacks(traces: Sequence[Trace]) -> Counter[Stack]:
     return found
 
 
-def _summed(tables: Sequence[Mapping[tuple[str, str], Row]]) -> list[Row]:
+def _summed(tables: Sequence[Mapping[tuple[str, str], OperatorSums]]) -> list[OperatorSums]:
     """Return the sums of the rows of several traces, the largest own time first."""
-    sums: dict[tuple[str, str], Row] = {}
+    sums: dict[tuple[str, str], OperatorSums] = {}
     for table in tables:
         for key, row in table.items():
-            sums.setdefault(key, Row(row.name, row.kind)).add(row.own, row.total, row.calls)
+            sums.setdefault(key, OperatorSums(row.name, row.kind)).add(row.own, row.total, row.calls)
     return sorted(sums.values(), key=lambda row: (-row.own, row.name, row.kind))
 
 
-def _hotspots(rows: Sequence[Row], unit: str) -> Iterator[Hotspot]:
+def _hotspots(rows: Sequence[OperatorSums], unit: str) -> Iterator[Hotspot]:
     """Yield the largest rows by their own time."""
     whole = sum(max(0.0, row.own) for row in rows)
     for row in rows[:_MOST_ROWS]:
@@ -414,7 +414,7 @@ def _hotspots(rows: Sequence[Row], unit: str) -> Iterator[Hotspot]:
             yield Hotspot(row.name, row.own / whole, unit, NAME, cause=cause)
 
 
-def _warnings(traces: Sequence[Trace]) -> Iterator[str]:
+def _warnings(traces: Sequence[FoldedTrace]) -> Iterator[str]:
     """Yield a warning for each group of metrics that the traces do not give."""
     if not all(trace.steps for trace in traces):
         remedy = "give the profiler a `schedule` and call its `step()`"
@@ -456,7 +456,7 @@ def within(intervals: Iterable[Interval], windows: Iterable[Interval]) -> list[I
     return found
 
 
-def dataloader_wait(traces: Sequence[Trace]) -> float | None:
+def dataloader_wait(traces: Sequence[FoldedTrace]) -> float | None:
     """Return the share of the time of steps that is in the loader's ``__next__``, over all ranks."""
     told = [trace for trace in traces if trace.steps and trace.loading]
     if not told:
@@ -465,7 +465,7 @@ def dataloader_wait(traces: Sequence[Trace]) -> float | None:
     return waited / sum(length(union(_steps(trace))) for trace in told)
 
 
-def compile_time(traces: Sequence[Trace]) -> float | None:
+def compile_time(traces: Sequence[FoldedTrace]) -> float | None:
     """Return how much longer (s) the first step took than the median of the others, without loading; the worst rank.
 
     Besides compiling, it includes all other work that a program does once. It needs ``ProfilerStep#0`` in the trace, so
@@ -474,7 +474,7 @@ def compile_time(traces: Sequence[Trace]) -> float | None:
     return _worst(map(_extra, traces))
 
 
-def _extra(trace: Trace) -> float | None:
+def _extra(trace: FoldedTrace) -> float | None:
     if 0 not in trace.steps or len(trace.steps) < 3:
         return None
     own = {number: length([step]) - length(within(trace.loading, [step])) for number, step in trace.steps.items()}
@@ -482,7 +482,7 @@ def _extra(trace: Trace) -> float | None:
     return max(0.0, first - quantile(list(own.values()), 0.5)) * _MICRO
 
 
-def gpu_util(traces: Sequence[Trace]) -> float | None:
+def gpu_util(traces: Sequence[FoldedTrace]) -> float | None:
     """Return the share of the time in which a kernel runs, the mean of all devices.
 
     The time is that of the steps, or without steps from the first kernel to the last.
@@ -497,17 +497,17 @@ def gpu_util(traces: Sequence[Trace]) -> float | None:
     return sum(shares) / len(shares) if shares else None
 
 
-def gpu_memory_peak(traces: Sequence[Trace]) -> float | None:
+def gpu_memory_peak(traces: Sequence[FoldedTrace]) -> float | None:
     """Return the most bytes that tensors held on one device, of the worst rank. It needs ``profile_memory=True``."""
     return _worst(trace.peaks.get("gpu_memory_peak") for trace in traces)
 
 
-def tensor_memory_peak(traces: Sequence[Trace]) -> float | None:
+def tensor_memory_peak(traces: Sequence[FoldedTrace]) -> float | None:
     """Return the same for the CPU, counted from the start of the profiler."""
     return _worst(trace.peaks.get("tensor_memory_peak") for trace in traces)
 
 
-def allreduce_fraction(traces: Sequence[Trace]) -> float | None:
+def allreduce_fraction(traces: Sequence[FoldedTrace]) -> float | None:
     """Return the share of the time of steps in which a rank runs an all-reduce, the mean of all ranks.
 
     On a device, an all-reduce lasts as long as its kernel; on the CPU, as long as gloo reports, or from its call to the
@@ -521,7 +521,7 @@ def allreduce_fraction(traces: Sequence[Trace]) -> float | None:
     return sum(shares) / len(shares) if shares else None
 
 
-def rank_skew(traces: Sequence[Trace]) -> float | None:
+def rank_skew(traces: Sequence[FoldedTrace]) -> float | None:
     """Return how much longer the slowest rank's step is than the mean rank's, as a share, without all-reduce waits."""
     told = [trace for trace in traces if trace.steps]
     if len(told) < 2:
@@ -531,7 +531,7 @@ def rank_skew(traces: Sequence[Trace]) -> float | None:
     return max(own) / mean - 1.0 if mean > 0 else None
 
 
-def _own_work(trace: Trace) -> float:
+def _own_work(trace: FoldedTrace) -> float:
     """Return the mean length of a step (µs) without the time in which the rank waits."""
     waits = within(trace.on_device or trace.waits, _steps(trace))
     return (length(union(_steps(trace))) - length(waits)) / len(trace.steps)
@@ -541,7 +541,7 @@ def _worst(told: Iterable[float | None]) -> float | None:
     return max((figure for figure in told if figure is not None), default=None)
 
 
-def _steps(trace: Trace) -> list[Interval]:
+def _steps(trace: FoldedTrace) -> list[Interval]:
     return list(trace.steps.values())
 
 
@@ -555,7 +555,7 @@ ADAPTER = Adapter(
     Role.PROFILE,
     invocations,
     parse,
-    options=Options,
+    options=TorchProfilerOptions,
     metrics=builtin_metrics(*FIGURES),
     outputs=leaves(_LISTED),
 )

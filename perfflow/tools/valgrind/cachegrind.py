@@ -34,7 +34,7 @@ _CAUSE_EVENTS = {"cache_misses": "last-level misses", "cache_misses_d1": "D1 mis
 _Cache = Annotated[str, Field(pattern=r"^[0-9]{1,12},[0-9]{1,6},[0-9]{1,6}$")]
 
 
-class Options(callgrind.Seeded):
+class CachegrindOptions(callgrind.Seeded):
     """``with`` keys of ``uses: cachegrind``."""
 
     cache: bool = Field(default=True, description="Simulate caches, for cache_misses.")
@@ -48,7 +48,7 @@ class Options(callgrind.Seeded):
     ll: _Cache = Field(default="8388608,16,64", description="Simulated last-level cache: bytes,ways,line.")
 
 
-def invocations(call: Call[Options]) -> tuple[Invocation, ...]:
+def invocations(call: Call[CachegrindOptions]) -> tuple[Invocation, ...]:
     """Run the command and its children under valgrind."""
     options = call.options
     simulated = {"cache": options.cache, "branch": options.branches}
@@ -59,7 +59,7 @@ def invocations(call: Call[Options]) -> tuple[Invocation, ...]:
     return (callgrind.valgrind_invocation(call, NAME, *flags, env=options.env),)
 
 
-def parse(call: Call[Options], usage: Usage) -> Parsed:
+def parse(call: Call[CachegrindOptions], usage: Usage) -> Parsed:
     """Read the sums over all processes, and the functions that executed the instructions.
 
     Raises ToolOutputError if there is no file, or if a file is cut, invalid or does not add up.
@@ -89,7 +89,7 @@ ADAPTER = callgrind.valgrind_tool(
     name=NAME,
     role=Role.MEASURE,
     profiler=Profiler(method=ProfilingMethod.COUNTS, sees="instructions"),
-    options=Options,
+    options=CachegrindOptions,
     metrics=builtin_metrics(*_INSTRUCTIONS, *_CACHES, *_BRANCHES),
     invocations=invocations,
     outputs=partial(callgrind.valgrind_files, tool=NAME),

@@ -167,7 +167,7 @@ Sums = Mapping[str, Sequence[str]]
 NO_SUMS: Sums = MappingProxyType({})
 
 
-class Function(NamedTuple):
+class CalledFunction(NamedTuple):
     """A function by name, the object (program or library) that holds it, and its own source file."""
 
     name: str
@@ -187,9 +187,9 @@ class Costs:
     command: str = ""
     events: tuple[str, ...] = ()
     totals: Counter[str] = field(default_factory=Counter)
-    functions: dict[Function, Counter[Place]] = field(default_factory=dict)
-    of_function: dict[Function, Counter[str]] = field(default_factory=dict)
-    calls: Counter[tuple[Function, Function]] = field(default_factory=Counter)
+    functions: dict[CalledFunction, Counter[Place]] = field(default_factory=dict)
+    of_function: dict[CalledFunction, Counter[str]] = field(default_factory=dict)
+    calls: Counter[tuple[CalledFunction, CalledFunction]] = field(default_factory=Counter)
     triggers: list[str] = field(default_factory=list)
 
     def total(self, *events: str) -> float:
@@ -201,10 +201,10 @@ class Costs:
 
 def read(path: Path) -> Costs:
     """Read one file. Raises ToolOutputError if it is incomplete or its sums are wrong."""
-    return _Reader(path).read()
+    return _CallgrindReader(path).read()
 
 
-class _Reader:
+class _CallgrindReader:
     """A parser with the state on which lines of the format depend."""
 
     def __init__(self, path: Path) -> None:
@@ -216,7 +216,7 @@ class _Reader:
         self.part = Counter[str]()
         self.own = Counter[str]()
         self.places: Counter[Place] | None = None
-        self.function: Function | None = None
+        self.function: CalledFunction | None = None
         # Names of the next call's callee that differ from those of the caller.
         self.called: dict[str, str] = {}
         self.in_command = self.callee = self.is_ended = False
@@ -292,7 +292,7 @@ class _Reader:
             self.called[_LISTS[key]] = name
         elif key == "fn":
             self.file, self.positions = self.own_file, [0] * len(self.positions)
-            self.function = function = Function(_RECURSION.sub("", name), self.object, self.own_file)
+            self.function = function = CalledFunction(_RECURSION.sub("", name), self.object, self.own_file)
             self.places = self.costs.functions.setdefault(function, Counter())
             self.own = self.costs.of_function.setdefault(function, Counter())
 
@@ -321,7 +321,7 @@ class _Reader:
         called, self.called = self.called, {}
         if counts and self.function and "fn" in called:
             name = _RECURSION.sub("", called["fn"])
-            callee = Function(name, called.get("ob", self.object), called.get("fl", self.file))
+            callee = CalledFunction(name, called.get("ob", self.object), called.get("fl", self.file))
             self.costs.calls[self.function, callee] += counts[0]
 
     def _position(self, old: int, word: str) -> int:
@@ -345,7 +345,7 @@ class _Reader:
 
 
 @dataclass(slots=True)
-class _Part:
+class _CallgrindPart:
     """The costs of a function, in total or in one source file: the first event by line, and all events."""
 
     location: str
@@ -435,20 +435,20 @@ def stacks_of(found: Iterable[Costs]) -> Counter[Stack]:
     return stacks_of_graph(own, calls)
 
 
-def _ranked(found: Iterable[Costs]) -> list[_Part]:
+def _ranked(found: Iterable[Costs]) -> list[_CallgrindPart]:
     """Return the functions of all processes that have a cost, the largest first."""
-    named: dict[str, dict[str, _Part]] = {}
+    named: dict[str, dict[str, _CallgrindPart]] = {}
     for costs in found:
         for function, places in costs.functions.items():
             location, file = _location_of(function)
-            part = named.setdefault(location, {}).setdefault(file, _Part(location, file, function.object))
+            part = named.setdefault(location, {}).setdefault(file, _CallgrindPart(location, file, function.object))
             part.places.update(places)
             part.events.update(costs.of_function[function])
     whole = [part for parts in named.values() for part in _merged(parts) if part.count]
     return sorted(whole, key=lambda part: (-part.count, part.location, part.file))
 
 
-def _merged(parts: dict[str, _Part]) -> Iterable[_Part]:
+def _merged(parts: dict[str, _CallgrindPart]) -> Iterable[_CallgrindPart]:
     """Merge the parts of one function, which cachegrind separates by the sources inlined into it.
 
     A qualified name, or one with parameters, is one function in the first of its files that is the project's own. In C
@@ -470,7 +470,7 @@ def _merged(parts: dict[str, _Part]) -> Iterable[_Part]:
     return parts.values()
 
 
-def _location_of(function: Function) -> tuple[str, str]:
+def _location_of(function: CalledFunction) -> tuple[str, str]:
     """Return the location and file of a function; its library replaces a missing name and is added without a file."""
     library, name = Path(function.object).name, symbol_names.plain(function.name)
     if _UNKNOWN.match(name):

@@ -53,7 +53,7 @@ _CLOSURE = re.compile(r"\{closure#\d+\}|\{closure_env#\d+\}|\{\{closure\}\}")
 _FOREIGN_CRATES = ("std::", "core::", "alloc::", "<std::", "<core::", "<alloc::")
 
 
-class Options(CommandOptions):
+class DhatOptions(CommandOptions):
     """``with`` keys of ``uses: dhat``."""
 
     within: str = Field(default="", description="Only count allocations in and below functions of this name (a glob).")
@@ -64,7 +64,7 @@ class Options(CommandOptions):
     )
 
 
-class _Place(Json):
+class _DhatPlace(Json):
     """One call path that allocates: its frames, the allocator first, total bytes and blocks, and bytes at the peak."""
 
     size: Whole = Field(alias="tb")
@@ -73,13 +73,13 @@ class _Place(Json):
     frames: list[Whole] = Field(alias="fs")
 
 
-class _File(Json):
+class _DhatFile(Json):
     """The file of one process."""
 
     version: Literal[2] = Field(alias="dhatFileVersion")
     mode: Annotated[Any, parsed_output.one_of_keys(_MODES)]
     command: str = Field(alias="cmd")
-    places: list[_Place] = Field(alias="pps")
+    places: list[_DhatPlace] = Field(alias="pps")
     frames: list[str] = Field(alias="ftbl")
 
 
@@ -92,16 +92,16 @@ class _Point(NamedTuple):
     blocks: int
 
 
-class _Process(NamedTuple):
+class _DhatProcess(NamedTuple):
     """One process: bytes at its peak, the name and contents of its file, and its call paths with resolved frames."""
 
     peak: int
     name: str
-    file: _File
+    file: _DhatFile
     points: tuple[_Point, ...]
 
 
-def invocations(call: Call[Options]) -> tuple[Invocation, ...]:
+def invocations(call: Call[DhatOptions]) -> tuple[Invocation, ...]:
     """Run the command and its children under valgrind with full stacks and paths, or alone and copy its report."""
     if call.options.report:
         counted = Invocation((*_COPIES, str(call.folder), call.options.report, "--", *call.command))
@@ -118,7 +118,7 @@ def outputs(call: Call) -> tuple[Path, ...]:
     return (*callgrind.valgrind_files(call, NAME), *sorted(call.folder.glob("written-*.json")))
 
 
-def parse(call: Call[Options], usage: Usage) -> Parsed:
+def parse(call: Call[DhatOptions], usage: Usage) -> Parsed:
     """Read ``alloc`` (B) and ``allocs`` of all processes, and ``heap_peak`` (B) of the process with the highest peak.
 
     Allocations of a harness do not count, except for the peak. For a report in ad hoc mode, read ``ad_hoc_units`` and
@@ -159,9 +159,9 @@ def parse(call: Call[Options], usage: Usage) -> Parsed:
     return Parsed(readings, spots, (Profile(largest.name, NAME),), warnings, costs)
 
 
-def _read(path: Path) -> _Process:
+def _read(path: Path) -> _DhatProcess:
     """Read one file. Raises ToolOutputError if it is not a complete file of dhat with valid figures."""
-    file = parsed_output.read_json(_File, path)
+    file = parsed_output.read_json(_DhatFile, path)
     frames = [massif.read_frames(text) for text in file.frames]
     points: list[_Point] = []
     for place in file.places:
@@ -174,7 +174,7 @@ def _read(path: Path) -> _Process:
             raise ToolOutputError(f"{path.name} is damaged: a stack has a frame that is not in the table of frames")
         stack = tuple(frame for index in place.frames if (frame := frames[index]))
         points.append(_Point(stack, massif.holder_of(stack), place.size, place.blocks))
-    return _Process(sum(place.peak for place in file.places), path.name, file, tuple(points))
+    return _DhatProcess(sum(place.peak for place in file.places), path.name, file, tuple(points))
 
 
 def _within(glob: str, folder: Path, points: Sequence[_Point]) -> Sequence[_Point]:
@@ -194,9 +194,9 @@ def _within(glob: str, folder: Path, points: Sequence[_Point]) -> Sequence[_Poin
 
 
 def _warnings(
-    call: Call[Options],
-    found: Sequence[_Process],
-    largest: _Process,
+    call: Call[DhatOptions],
+    found: Sequence[_DhatProcess],
+    largest: _DhatProcess,
     wanted: Sequence[_Point],
     metrics: Collection[str],
 ) -> Iterator[str]:
@@ -315,7 +315,7 @@ ADAPTER = callgrind.valgrind_tool(
         follows={"alloc": 0, "allocs": 0, "heap_peak": 1, "rss": 1},
         sees="bytes asked for",
     ),
-    options=Options,
+    options=DhatOptions,
     metrics=builtin_metrics(*_HEAP[0], "heap_peak", *_UNITS[0]),
     needs_program=lambda values: not values.get("report"),
     invocations=invocations,

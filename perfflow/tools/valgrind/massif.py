@@ -149,7 +149,7 @@ _NODE = re.compile(r"(?P<indent> *)n(?P<children>\d{1,9}): (?P<bytes>\d{1,18}) (
 _BELOW = re.compile(r"in \d+ places?, ")
 
 
-class Options(CommandOptions):
+class MassifOptions(CommandOptions):
     """``with`` keys of ``uses: massif``."""
 
     stacks: bool = Field(default=False, description="Also count stack memory. This is several times slower.")
@@ -171,7 +171,7 @@ _Tree = Sequence[_Node]
 
 
 @dataclass(frozen=True)
-class _Process:
+class _MassifProcess:
     """One process: all bytes at its peak, its file and command, the heap tree at the peak, and its memory curve."""
 
     peak: int
@@ -181,7 +181,7 @@ class _Process:
     curve: MemoryCurve | None
 
 
-def invocations(call: Call[Options]) -> tuple[Invocation, ...]:
+def invocations(call: Call[MassifOptions]) -> tuple[Invocation, ...]:
     """Run the command and its children under valgrind."""
     # massif marks a peak only when memory is freed. With all snapshots detailed, a program that frees nothing has a
     # tree as well.
@@ -219,7 +219,7 @@ def parse(call: Call, usage: Usage) -> Parsed:
     return Parsed(readings, spots, profiles, tuple(warnings), costs, memory=highest.curve)
 
 
-def _read(path: Path) -> _Process:
+def _read(path: Path) -> _MassifProcess:
     """Read the file of one process.
 
     Raises ToolOutputError if a snapshot is incomplete.
@@ -238,7 +238,7 @@ def _read(path: Path) -> _Process:
         held = sum(map(int, [heap, *others]))
         points.append((int(at) * step, float(held)))
         peak = max(peak, (held, tree), key=lambda found: (found[0], bool(found[1])))
-    return _Process(peak[0], path.name, command[1], peak[1], memory_curve(axis, points))
+    return _MassifProcess(peak[0], path.name, command[1], peak[1], memory_curve(axis, points))
 
 
 def _tree(path: Path, lines: list[str]) -> _Tree:
@@ -284,7 +284,7 @@ ADAPTER = callgrind.valgrind_tool(
     name=NAME,
     role=Role.PROFILE,
     profiler=Profiler(method=ProfilingMethod.HOLDS, follows={"heap_peak": 0, "rss": 0}, sees="bytes held"),
-    options=Options,
+    options=MassifOptions,
     metrics=builtin_metrics("heap_peak"),
     invocations=invocations,
     outputs=partial(callgrind.valgrind_files, tool=NAME),

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from perfflow.jobs.cluster.agent import Builds, Work
+from perfflow.jobs.cluster.agent import Builds, JobWork
 
 
 def test_a_claim_that_another_waiter_made_meanwhile_stays(tmp_path: Path) -> None:
-    builds = Builds(Work("/root", "w.yaml", "d", str(tmp_path / "source"), {"head": "1"}), tmp_path)
+    builds = Builds(JobWork("/root", "w.yaml", "d", str(tmp_path / "source"), {"head": "1"}), tmp_path)
     claim = tmp_path / "builder"
     claim.touch()
     os.utime(claim, (1000, 1000))

@@ -12,12 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from perfflow.jobs.cluster.agent import CLAIM, ENDED, WORK, Ended, JobFolder, Work, Worker, environment_of
+from perfflow.jobs.cluster.agent import CLAIM, ENDED, WORK, JobEnd, JobFolder, JobWork, Worker, environment_of
 from perfflow.jobs.cluster.placed_run import own_copies, with_part
-from perfflow.plan.groups import Benchmarks, Group, Place
+from perfflow.plan.groups import Benchmarks, Group, NodeRequirement
 
-WORK_OF = Work("/root", "w.yaml", "d", "/source", {"head": "1"}, settings=("token=x",), budget=100)
-GROUP = Group("g2", ("build", "b"), Place(("x",), gpus=2), 30, {"b": Benchmarks((), ("a",))})
+WORK_OF = JobWork("/root", "w.yaml", "d", "/source", {"head": "1"}, settings=("token=x",), budget=100)
+GROUP = Group("g2", ("build", "b"), NodeRequirement(("x",), gpus=2), 30, {"b": Benchmarks((), ("a",))})
 
 
 def test_what_is_to_be_done_is_read_as_it_was_written_and_by_the_user_alone(tmp_path: Path) -> None:
@@ -52,7 +52,7 @@ def test_what_is_being_written_is_not_there_yet(tmp_path: Path) -> None:
     assert (folder.worker(), folder.ended()) == (None, None)
     assert folder.last_beat() is not None
 
-    ended = Ended("done", Worker("n1", 1), 0, 2.5, machine={"identity": "a"})
+    ended = JobEnd("done", Worker("n1", 1), 0, 2.5, machine={"identity": "a"})
     folder.end(ended)
 
     assert folder.ended() == ended

@@ -10,16 +10,16 @@ from typing import NoReturn
 import pytest
 
 from perfflow.jobs.cluster import placed_run
-from perfflow.jobs.cluster.agent import WORK, Ended, JobFolder, Work, Worker
-from perfflow.jobs.cluster.outcome import Limits
+from perfflow.jobs.cluster.agent import WORK, JobEnd, JobFolder, JobWork, Worker
+from perfflow.jobs.cluster.outcome import WaitingLimits
 from perfflow.jobs.cluster.placed_run import Placing, SubmittedError, Where
-from perfflow.jobs.cluster.slurm import EngineError, Node, Phase, Queue, Status, Submission
+from perfflow.jobs.cluster.slurm import EngineError, ExecutorQueue, Node, Phase, Status, Submission
 from perfflow.plan.groups import ANYWHERE, Group
 from perfflow.store import run_folder
 from perfflow.store.run_folder import RunFolder
 
 GROUP = Group("g1", ("one",), ANYWHERE, 1.0)
-WORK_OF = Work("/root", "w.yaml", "d", "/source", {"head": "1"}, settings=("token=x",))
+WORK_OF = JobWork("/root", "w.yaml", "d", "/source", {"head": "1"}, settings=("token=x",))
 
 
 @dataclass
@@ -35,8 +35,8 @@ class Engine:
     def longest(self) -> int | None:
         return None
 
-    def check(self) -> Queue:
-        return Queue(0, 0)
+    def check(self) -> ExecutorQueue:
+        return ExecutorQueue(0, 0)
 
     def submit(self, job: Submission) -> str:
         if self.error:
@@ -68,7 +68,7 @@ def folder(tmp_path: Path) -> Iterator[RunFolder]:
 
 
 def placing(folder: RunFolder, engine: Engine) -> Placing:
-    where = Where(engine, folder.path / "groups", Limits(1, 1), 0.1)
+    where = Where(engine, folder.path / "groups", WaitingLimits(1, 1), 0.1)
     return Placing(folder, [GROUP], where, lambda _: None)
 
 
@@ -126,7 +126,7 @@ class Ending(Engine):
     def submit(self, job: Submission) -> str:
         self.minutes.append(job.minutes)
         reason = "the engine ended the job (SIGTERM)"
-        JobFolder(job.folder).end(Ended("stopped", Worker("n1", 1), None, self.seconds, reason))
+        JobFolder(job.folder).end(JobEnd("stopped", Worker("n1", 1), None, self.seconds, reason))
         self.asked = 0
         return super().submit(job)
 
@@ -150,6 +150,6 @@ def test_a_job_that_reached_its_time_limit_is_repeated_with_twice_the_time(
 ) -> None:
     monkeypatch.setattr(placed_run, "LOOK", 0.01)
     engine = Ending(reason=reason, seconds=seconds)
-    where = Where(engine, folder.path / "groups", Limits(100, 100), 0.0)
+    where = Where(engine, folder.path / "groups", WaitingLimits(100, 100), 0.0)
     list(Placing(folder, [GROUP], where, lambda _: None).measure(lambda _: WORK_OF))
     assert engine.minutes == minutes

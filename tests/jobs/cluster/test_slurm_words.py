@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from perfflow.jobs.cluster.slurm import EngineError, Node, Phase, Site, Slurm, Status, Submission, why_unsuitable
-from perfflow.plan.groups import ANYWHERE, Place
+from perfflow.plan.groups import ANYWHERE, NodeRequirement
 
 Program = Callable[[str, str], Path]
 
@@ -31,7 +31,7 @@ def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Program:
     return put
 
 
-def submitted(site: Site, place: Place = ANYWHERE) -> str:
+def submitted(site: Site, place: NodeRequirement = ANYWHERE) -> str:
     return Slurm(site).submit(Submission(Path("/shared/g 1"), "pf-g1-1", place, 20))
 
 
@@ -52,14 +52,14 @@ def test_a_job_is_exclusive_has_a_limit_and_is_never_run_again(program: Program)
 def test_a_place_becomes_options(program: Program) -> None:
     words = program("sbatch", "echo 17")
 
-    submitted(Site(engine="slurm", exclude=["n9"]), Place(("zen4", "bench"), 2, "h100.80gb", exclusive=False))
+    submitted(Site(engine="slurm", exclude=["n9"]), NodeRequirement(("zen4", "bench"), 2, "h100.80gb", exclusive=False))
 
     said = words.read_text().splitlines()
     assert said[said.index("--constraint") + 1] == "zen4&bench"
     assert said[said.index("--gres") + 1] == "gpu:h100.80gb:2"
     assert said[said.index("--exclude") + 1] == "n9"
     assert "--exclusive" not in said
-    submitted(Site(engine="slurm", exclude=["n9"]), Place(node="n3"))
+    submitted(Site(engine="slurm", exclude=["n9"]), NodeRequirement(node="n3"))
     said = words.read_text().splitlines()
     assert said[said.index("--nodelist") + 1] == "n3"
     assert "--exclude" not in said
@@ -151,13 +151,13 @@ NODES = (Node("n1", ("a", "b"), "", "idle", usable=True), Node("n2", ("c",), "gp
     ("place", "why"),
     [
         (ANYWHERE, ""),
-        (Place(("a", "b")), ""),
-        (Place(("c",), 1, "h100"), ""),
-        (Place(("a", "c")), "no node has all of the labels a, c; labels: a, b, c"),
-        (Place(("a",), 1), "no node with these labels has a GPU"),
-        (Place((), 1, "a100"), "no node with these labels has a GPU a100"),
-        (Place(node="n3"), "there is no node n3; nodes: n1, n2"),
+        (NodeRequirement(("a", "b")), ""),
+        (NodeRequirement(("c",), 1, "h100"), ""),
+        (NodeRequirement(("a", "c")), "no node has all of the labels a, c; labels: a, b, c"),
+        (NodeRequirement(("a",), 1), "no node with these labels has a GPU"),
+        (NodeRequirement((), 1, "a100"), "no node with these labels has a GPU a100"),
+        (NodeRequirement(node="n3"), "there is no node n3; nodes: n1, n2"),
     ],
 )
-def test_a_place_that_is_none_is_told_before_anything_is_queued(place: Place, why: str) -> None:
+def test_a_place_that_is_none_is_told_before_anything_is_queued(place: NodeRequirement, why: str) -> None:
     assert why_unsuitable(place, NODES) == why

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from perfflow.model.gpu.devices import Device, devices
-from perfflow.model.gpu.occupancy import ARCHITECTURES, Limits
-from perfflow.model.gpu.stalls import Stall, stalls
+from perfflow.model.gpu.occupancy import ARCHITECTURES, OccupancyLimits
+from perfflow.model.gpu.stalls import StallMeaning, stalls
 
 DOCUMENT = (Path(__file__).parents[3] / "docs" / "gpu.md").read_text(encoding="utf-8")
 
@@ -23,13 +23,13 @@ def device_row(entry: Device) -> str:
     return "| " + " | ".join(cells) + " |"
 
 
-def limits_row(row: Limits) -> str:
+def limits_row(row: OccupancyLimits) -> str:
     sizes = row.shared // 1024, row.shared_per_block // 1024
     cells = [row.capability, row.architecture, row.warps, row.blocks, *sizes, row.f32_cores, row.barriers or ""]
     return "| " + " | ".join(str(cell) for cell in cells) + " |"
 
 
-def stall_row(stall: Stall) -> str:
+def stall_row(stall: StallMeaning) -> str:
     return f"| `{stall.name}` | {stall.means} | {stall.lowers} |"
 
 

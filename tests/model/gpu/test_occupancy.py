@@ -11,7 +11,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from perfflow.model.errors import UserError
-from perfflow.model.gpu.occupancy import ARCHITECTURES, Launch, Limiter, Limits, lifts, limits_of, occupancy, waves
+from perfflow.model.gpu.occupancy import (
+    ARCHITECTURES,
+    LaunchShape,
+    Limiter,
+    OccupancyLimits,
+    lifts,
+    limits_of,
+    occupancy,
+    waves,
+)
 
 TABLE = Path(__file__).parent / "data" / "occupancy" / "launches.csv"
 BITS = {
@@ -41,7 +50,7 @@ def test_every_launch_of_the_table_is_as_cuda_occupancy_h_says(capability: str) 
     assert len(rows) > 100
     for row in rows:
         numbers = {name: int(row[name]) for name in ("threads", "registers", "shared", "barriers", "carveout")}
-        found = occupancy(Launch(**numbers), limits_of(capability))
+        found = occupancy(LaunchShape(**numbers), limits_of(capability))
         allowed = {limiter: int(row[column]) for column, limiter in COLUMNS.items() if row[column]}
         assert dict(found.allowed) == allowed, row
         assert found.blocks == int(row["blocks"]), row
@@ -62,12 +71,18 @@ def test_the_table_reaches_every_limiter_and_launches_that_fail() -> None:
 # blocks), theoretical occupancy in %, waves. The first two are of the reports that nsight-compute 2022.3 ships as its
 # example uncoalescedGlobalAccesses (NVIDIA RTX A2000); then a copy kernel on a Tesla T4, and a matrix kernel on sm_100.
 REPORTED = [
-    pytest.param("8.6", Launch(256, 16, 0, carveout=8192), 12288, 26, (16, 8, 6, 16), 100, 78.77, id="addConstDouble"),
-    pytest.param("8.6", Launch(256, 16, 0, carveout=8192), 4096, 26, (16, 8, 6, 16), 100, 26.26, id="addConstDouble3"),
-    pytest.param("7.5", Launch(256, 32, 0, carveout=32768), 1024, 40, (8, None, 4, 16), 100, 6.40, id="copy on T4"),
+    pytest.param(
+        "8.6", LaunchShape(256, 16, 0, carveout=8192), 12288, 26, (16, 8, 6, 16), 100, 78.77, id="addConstDouble"
+    ),
+    pytest.param(
+        "8.6", LaunchShape(256, 16, 0, carveout=8192), 4096, 26, (16, 8, 6, 16), 100, 26.26, id="addConstDouble3"
+    ),
+    pytest.param(
+        "7.5", LaunchShape(256, 32, 0, carveout=32768), 1024, 40, (8, None, 4, 16), 100, 6.40, id="copy on T4"
+    ),
     pytest.param(
         "10.0",
-        Launch(384, 168, 205696, barriers=7, carveout=233472),
+        LaunchShape(384, 168, 205696, barriers=7, carveout=233472),
         288,
         152,
         (1, 1, 5, 32),
@@ -81,7 +96,7 @@ REPORTED = [
 @pytest.mark.parametrize(("capability", "launch", "grid", "sms", "limits", "percent", "rounds"), REPORTED)
 def test_launches_are_as_nsight_compute_reported_them(
     capability: str,
-    launch: Launch,
+    launch: LaunchShape,
     grid: int,
     sms: int,
     limits: tuple[int, int | None, int, int],
@@ -96,12 +111,12 @@ def test_launches_are_as_nsight_compute_reported_them(
 
 
 def test_barriers_limit_as_nsight_compute_reported_them_on_sm_100() -> None:
-    found = occupancy(Launch(384, 168, 205696, barriers=7), limits_of("10.0"))
+    found = occupancy(LaunchShape(384, 168, 205696, barriers=7), limits_of("10.0"))
     assert found.allowed[Limiter.BARRIERS] == 9
 
 
 launches = st.builds(
-    Launch,
+    LaunchShape,
     threads=st.integers(1, 1024),
     registers=st.integers(0, 255),
     shared=st.integers(0, 232448),
@@ -112,7 +127,9 @@ every_limits = st.sampled_from(sorted(ARCHITECTURES)).map(limits_of)
 
 
 @given(launches, every_limits, st.sampled_from(["registers", "shared", "barriers"]), st.integers(1, 4096))
-def test_asking_for_more_never_holds_more_blocks(launch: Launch, limits: Limits, name: str, more: int) -> None:
+def test_asking_for_more_never_holds_more_blocks(
+    launch: LaunchShape, limits: OccupancyLimits, name: str, more: int
+) -> None:
     if name == "shared":
         # If a block exceeds the carveout, the driver takes the next size, which can hold more blocks.
         launch = replace(launch, carveout=None)
@@ -121,7 +138,7 @@ def test_asking_for_more_never_holds_more_blocks(launch: Launch, limits: Limits,
 
 
 @given(launches, every_limits)
-def test_no_occupancy_is_above_what_an_sm_holds(launch: Launch, limits: Limits) -> None:
+def test_no_occupancy_is_above_what_an_sm_holds(launch: LaunchShape, limits: OccupancyLimits) -> None:
     found = occupancy(launch, limits)
     assert 0 <= found.share <= 1
     assert found.blocks <= limits.blocks
@@ -133,7 +150,7 @@ def test_no_occupancy_is_above_what_an_sm_holds(launch: Launch, limits: Limits) 
 
 
 @given(launches, every_limits)
-def test_a_lift_is_more_occupancy_and_the_least_change_to_it(launch: Launch, limits: Limits) -> None:
+def test_a_lift_is_more_occupancy_and_the_least_change_to_it(launch: LaunchShape, limits: OccupancyLimits) -> None:
     found = occupancy(launch, limits)
     for lift in lifts(found):
         reached = lift.reached
@@ -151,7 +168,7 @@ def test_a_lift_is_more_occupancy_and_the_least_change_to_it(launch: Launch, lim
 
 
 def test_what_would_lift_a_launch_bound_by_registers() -> None:
-    found = occupancy(Launch(256, 65), limits_of("8.0"))
+    found = occupancy(LaunchShape(256, 65), limits_of("8.0"))
     assert (found.blocks, found.limiters, found.share) == (3, (Limiter.REGISTERS,), 0.375)
     # 64 registers a thread make 2048 a warp: 32 warps, or 4 blocks of 8.
     assert [lift.text for lift in lifts(found)] == [
@@ -161,7 +178,7 @@ def test_what_would_lift_a_launch_bound_by_registers() -> None:
 
 
 def test_registers_and_shared_memory_that_run_out_together_are_lifted_together() -> None:
-    found = occupancy(Launch(256, 64, 40 * 1024), limits_of("8.0"))
+    found = occupancy(LaunchShape(256, 64, 40 * 1024), limits_of("8.0"))
     assert found.limiters == (Limiter.REGISTERS, Limiter.SHARED_MEMORY)
     # A fifth block: 12 warps a partition of 16384 registers are too few, 10 leave 1536 each; 164 KiB / 5 less 1 KiB.
     assert lifts(found)[0].text == (
@@ -170,14 +187,14 @@ def test_registers_and_shared_memory_that_run_out_together_are_lifted_together()
 
 
 def test_a_setting_of_shared_memory_that_is_the_limit_is_lifted_by_a_larger_one() -> None:
-    found = occupancy(Launch(128, 32, 7 * 1024, carveout=32 * 1024), limits_of("8.6"))
+    found = occupancy(LaunchShape(128, 32, 7 * 1024, carveout=32 * 1024), limits_of("8.6"))
     assert (found.blocks, found.limiters) == (4, (Limiter.SHARED_MEMORY,))
     assert "shared memory set to 65536 B per SM: 67% occupancy" in [lift.text for lift in lifts(found)]
 
 
 def test_a_block_size_that_leaves_places_empty_is_lifted_by_another() -> None:
     # 48 slots and blocks of 20 warps: two blocks leave 8 slots empty.
-    found = occupancy(Launch(640, 16), limits_of("8.9"))
+    found = occupancy(LaunchShape(640, 16), limits_of("8.9"))
     assert (found.limiters, found.share) == ((Limiter.WARPS,), 40 / 48)
     assert [lift.text for lift in lifts(found)] == [
         "672 threads per block: 88% occupancy",
@@ -188,23 +205,23 @@ def test_a_block_size_that_leaves_places_empty_is_lifted_by_another() -> None:
 @pytest.mark.parametrize(
     ("launch", "limiter"),
     [
-        (Launch(1025, 16), Limiter.WARPS),
-        (Launch(32, 256), Limiter.REGISTERS),
-        (Launch(1024, 72), Limiter.REGISTERS),
-        (Launch(32, 16, 101377), Limiter.SHARED_MEMORY),
+        (LaunchShape(1025, 16), Limiter.WARPS),
+        (LaunchShape(32, 256), Limiter.REGISTERS),
+        (LaunchShape(1024, 72), Limiter.REGISTERS),
+        (LaunchShape(32, 16, 101377), Limiter.SHARED_MEMORY),
     ],
 )
-def test_a_launch_that_asks_for_too_much_fails_by_name(launch: Launch, limiter: Limiter) -> None:
+def test_a_launch_that_asks_for_too_much_fails_by_name(launch: LaunchShape, limiter: Limiter) -> None:
     found = occupancy(launch, limits_of("8.6"))
     assert (found.blocks, found.limiters, found.share) == (0, (limiter,), 0)
 
 
 def test_full_occupancy_has_nothing_to_lift() -> None:
-    assert lifts(occupancy(Launch(256, 16), limits_of("8.6"))) == ()
+    assert lifts(occupancy(LaunchShape(256, 16), limits_of("8.6"))) == ()
 
 
 def test_waves_and_the_tail_of_a_grid() -> None:
-    found = occupancy(Launch(256, 32), limits_of("7.5"))
+    found = occupancy(LaunchShape(256, 32), limits_of("7.5"))
     assert found.blocks == 4
     tail = waves(found, 1024, 40)
     assert (tail.full, tail.last_blocks, tail.last_share, tail.tail_share) == (6, 64, 0.4, 1 / 7)
@@ -215,13 +232,13 @@ def test_waves_and_the_tail_of_a_grid() -> None:
 @pytest.mark.parametrize(("grid", "sms", "threads"), [(0, 40, 32), (1, 0, 32), (1, 40, 2000)])
 def test_waves_of_nothing_or_of_a_launch_that_fails_are_refused(grid: int, sms: int, threads: int) -> None:
     with pytest.raises(UserError, match="no waves"):
-        waves(occupancy(Launch(threads, 32), limits_of("7.5")), grid, sms)
+        waves(occupancy(LaunchShape(threads, 32), limits_of("7.5")), grid, sms)
 
 
 @pytest.mark.parametrize("changed", [{"threads": 0}, {"registers": -1}, {"shared": -1}, {"barriers": -1}])
 def test_a_launch_that_cannot_be_is_refused(changed: dict[str, int]) -> None:
     with pytest.raises(UserError, match="a launch cannot have"):
-        Launch(**{"threads": 32, "registers": 16, **changed})
+        LaunchShape(**{"threads": 32, "registers": 16, **changed})
 
 
 @pytest.mark.parametrize("name", ["8.6", "sm_86", "86", "compute_86", "SM_86"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from perfflow.store.history.summary import Point, RunSummary, State
+from perfflow.store.history.summary import MeasuredState, Point, RunSummary
 
 
 def summary(number: int, value: float = 1.0, benchmarks: int = 2, **changed: Any) -> RunSummary:
@@ -17,7 +17,7 @@ def summary(number: int, value: float = 1.0, benchmarks: int = 2, **changed: Any
         machine="m1",
         facts={"cpu": "x", "cores": 2},
         workflow="flow",
-        states=(State("baseline", f"{number:040x}", "main"),),
+        states=(MeasuredState("baseline", f"{number:040x}", "main"),),
         points=tuple(
             Point("baseline", f"b{each}", "time", "p50", "s", "lower", value + each, value * 0.9, None, 5)
             for each in range(benchmarks)

@@ -15,7 +15,7 @@ import pytest
 from perfflow.model.errors import UserError
 from perfflow.store.history.connections import Connection, DamagedError, PostgresConnection, SqliteConnection
 from perfflow.store.history.database import History
-from perfflow.store.history.summary import RunKind, RunSummary, State, StepTime, from_line, to_line
+from perfflow.store.history.summary import MeasuredState, RunKind, RunSummary, StepTime, from_line, to_line
 from tests.store.history.summaries import summary
 
 Opener = Callable[[], History]
@@ -25,7 +25,7 @@ def test_what_is_added_is_found_in_the_order_of_time(connect: Callable[[], Conne
     history = History(connect())
     later = summary(2, 3.0)
     committed = replace(
-        summary(3, 5.0), states=(State("baseline", "c", "main", dirty=True, committed="2025-12-31T00:00:00Z"),)
+        summary(3, 5.0), states=(MeasuredState("baseline", "c", "main", dirty=True, committed="2025-12-31T00:00:00Z"),)
     )
     assert history.add([later, summary(1), committed]) == 3
     series = {item.benchmark: item for item in history.series()}

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from perfflow.store.history.connections import Connection
 from perfflow.store.history.database import History
-from perfflow.store.history.summary import CONFIRMED, OPEN, Point, RunSummary, State, StoredSuspicion
+from perfflow.store.history.summary import CONFIRMED, OPEN, MeasuredState, Point, RunSummary, StoredSuspicion
 
 RUN = RunSummary(
     id="run-1",
@@ -15,7 +15,7 @@ RUN = RunSummary(
     version="1",
     started="2026-01-01T00:00:00Z",
     machine="m1",
-    states=(State("baseline", "a" * 40),),
+    states=(MeasuredState("baseline", "a" * 40),),
     points=(Point("baseline", "b", "time", "p50", "s", "lower", 1.0, None, None, 1),),
 )
 

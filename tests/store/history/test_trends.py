@@ -14,17 +14,17 @@ import pytest
 from perfflow.jobs.history.collect import opened
 from perfflow.jobs.history.overview import index, shift_of
 from perfflow.jobs.history.suspicion_report import changes_of
-from perfflow.jobs.history.trends import HistoryFilter, Trend, in_order, moment, parameters_of, since, trends
+from perfflow.jobs.history.trends import HistoryFilter, SeriesTrend, in_order, moment, parameters_of, since, trends
 from perfflow.model.errors import UserError
 from perfflow.report.table import Tone
-from perfflow.store.history.database import History, Measured, Series
-from perfflow.store.history.summary import State
+from perfflow.store.history.database import History, StoredSeries, StoredValue
+from perfflow.store.history.summary import MeasuredState
 from tests.store.history.summaries import summary
 
 NOW = moment("2026-04-01")
 
 
-def series(**changed: Any) -> Series:
+def series(**changed: Any) -> StoredSeries:
     fields: dict[str, Any] = {
         "id": 1,
         "benchmark": "b",
@@ -33,10 +33,10 @@ def series(**changed: Any) -> Series:
         "workflow": "w",
         "params": "",
     }
-    return Series(**{**fields, "unit": "s", "better": "lower", "machine": "m", "points": 3, **changed})
+    return StoredSeries(**{**fields, "unit": "s", "better": "lower", "machine": "m", "points": 3, **changed})
 
 
-def measured(value: float, started: str = "2026-01-01", revision: str = "", **changed: Any) -> Measured:
+def measured(value: float, started: str = "2026-01-01", revision: str = "", **changed: Any) -> StoredValue:
     fields: dict[str, Any] = {
         "low": None,
         "high": None,
@@ -47,12 +47,12 @@ def measured(value: float, started: str = "2026-01-01", revision: str = "", **ch
         "dirty": False,
     }
     rest = {"committed": "", "noise": ""}
-    return Measured(**{"value": value, "started": started, "revision": revision, **fields, **rest, **changed})
+    return StoredValue(**{"value": value, "started": started, "revision": revision, **fields, **rest, **changed})
 
 
-def trend(values: Sequence[float], **changed: Any) -> Trend:
+def trend(values: Sequence[float], **changed: Any) -> SeriesTrend:
     points = [measured(value, f"2026-01-01T{n // 60:02}:{n % 60:02}:00Z", f"r{n}") for n, value in enumerate(values)]
-    return Trend(series(**changed), tuple(points))
+    return SeriesTrend(series(**changed), tuple(points))
 
 
 def test_points_stand_in_the_order_of_commits_and_else_of_dates() -> None:
@@ -95,7 +95,7 @@ def test_namesakes_are_told_apart_by_what_differs() -> None:
 def test_only_what_is_asked_for_is_shown(tmp_path: Path) -> None:
     with opened(tmp_path, pytest.fail) as history:
         assert isinstance(history, History)
-        first, second = State("baseline", "1", "main"), State("baseline", "3", "topic")
+        first, second = MeasuredState("baseline", "1", "main"), MeasuredState("baseline", "3", "topic")
         point = summary(1).points[0]
         history.add([summary(1, states=(first,), points=(point,)), summary(2, states=(second,))])
         names = [item.series.benchmark for item in trends(history, HistoryFilter(), {})]

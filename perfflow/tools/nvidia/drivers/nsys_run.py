@@ -32,7 +32,7 @@ from perfflow.machine.orphans import adopt, end_descendants
 from perfflow.model.errors import ToolOutputError
 from perfflow.tools import tool_files
 from perfflow.tools.nvidia import nsys_sqlite, nsys_stats
-from perfflow.tools.nvidia.nsys_report import Report
+from perfflow.tools.nvidia.nsys_report import NsysReport
 
 TERMINATED = 128 + signal.SIGTERM
 EXPORT_SECONDS = 3600
@@ -51,12 +51,12 @@ def main() -> None:
             end_descendants()
             status = 0 if settings["timed"] and status == TERMINATED else status
         failed = f"nsys ended with exit status {status}: its own or the program's, see its output"
-        report = Report(error=failed) if status else read(nsys, settings["report"], place)
+        report = NsysReport(error=failed) if status else read(nsys, settings["report"], place)
         if settings["keep"] and not settings["report"] and not status:
             for name in ("report.nsys-rep", "report.sqlite"):
                 shutil.copyfile(place / name, folder / name)
     except (ToolOutputError, OSError) as error:
-        report, status = Report(error=str(error)), status or 1
+        report, status = NsysReport(error=str(error)), status or 1
     finally:
         end_descendants()
         shutil.rmtree(place, ignore_errors=True)
@@ -79,7 +79,7 @@ def profile(nsys: str, words: list[str], target: Path) -> int:
     return status if status >= 0 else 128 - status
 
 
-def read(nsys: str, pattern: str, place: Path) -> Report:
+def read(nsys: str, pattern: str, place: Path) -> NsysReport:
     """Read the new report, or the files that match the pattern. Raises ToolOutputError."""
     paths = sorted(map(Path, glob.glob(pattern, recursive=True))) if pattern else [place / "report.nsys-rep"]
     if not pattern and not paths[0].exists():
