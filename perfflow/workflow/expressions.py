@@ -2,171 +2,26 @@
 
 Expressions run in a sandbox, and undefined names are errors. Only ``${{`` starts an expression, so ``${#a[@]}`` and
 ``{#`` in shell text are left alone. A value is one argument, or is shell-quoted in ``run`` text, so output of tools is
-never executed.
-
-Parse expressions with Jinja2, list the names they use, and evaluate them in a sandbox.
-
-Separate from ``expressions``, because a workflow without ``${{`` does not need Jinja2, which is slow to import.
-
-Evaluate a parsed expression node by node, with limits on the size of each value and on the total work.
-
-``env`` in expressions: access to single variables only, because the environment may contain secrets.
+never executed. Of ``env``, only single variables can be used, because the environment may contain secrets.
 """
 
 from __future__ import annotations
 
-import operator
 import re
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import islice
-from typing import Any, ClassVar, NoReturn
+from typing import Any, NoReturn
 
 from jinja2 import TemplateError, Undefined, nodes
-from jinja2.exceptions import SecurityError
+from jinja2.environment import TemplateExpression
 from jinja2.parser import Parser
-from jinja2.runtime import Context
 
 from perfflow.model.similar import nearest
 from perfflow.workflow import sandbox, shell_text
 from perfflow.workflow.expression_text import CLOSE, LONGEST_EXPRESSION, OPEN, QUOTED, ExpressionError, Raw, as_text
-from perfflow.workflow.sandbox import LONGEST, Sandbox, weight
 from perfflow.workflow.shell_text import ShellText, UnquotableError
-
-_WORK = 20 * LONGEST
-"""Most characters and items that one expression may create in total."""
-_OPERATORS = {
-    nodes.Add: "+",
-    nodes.Sub: "-",
-    nodes.Mul: "*",
-    nodes.Div: "/",
-    nodes.FloorDiv: "//",
-    nodes.Mod: "%",
-    nodes.Pow: "**",
-}
-_COMPARISONS: Mapping[str, Callable[[Any, Any], Any]] = {
-    "eq": operator.eq,
-    "ne": operator.ne,
-    "gt": operator.gt,
-    "gteq": operator.ge,
-    "lt": operator.lt,
-    "lteq": operator.le,
-    "in": lambda one, other: one in other,
-    "notin": lambda one, other: one not in other,
-}
-_PASSED_THROUGH = (nodes.Name, nodes.Const, nodes.Getattr, nodes.CondExpr, nodes.And, nodes.Or)
-"""Nodes that create no new value, so they do not count as work."""
-
-
-class Evaluation:
-    """Evaluates one expression; the sandbox decides which attributes, calls, filters and tests are allowed."""
-
-    def __init__(self, sandbox: Sandbox, names: Mapping[str, Any]) -> None:
-        self._sandbox, self._names = sandbox, names
-        self._context = Context(sandbox, {}, None, {})
-        self._left = _WORK
-
-    def value(self, node: nodes.Expr) -> Any:
-        """Return the value of a node. Raises SecurityError if a limit is exceeded, and the errors of the operation."""
-        found = self._kinds[type(node)](self, node)
-        if isinstance(node, _PASSED_THROUGH):
-            return found
-        if isinstance(found, Iterator):
-            # Some filters are lazy.
-            found = list(islice(found, LONGEST + 1))
-        size = weight(found)
-        self._left -= size
-        if size > LONGEST or self._left < 0:
-            raise SecurityError(f"the value is too long: more than {LONGEST:,} characters")
-        return found
-
-    def _all(self, parts: list[nodes.Expr]) -> list[Any]:
-        return [self.value(part) for part in parts]
-
-    def _name(self, node: nodes.Name) -> Any:
-        return self._names[node.name] if node.name in self._names else self._sandbox.undefined(name=node.name)
-
-    def _attribute(self, node: nodes.Getattr) -> Any:
-        return self._sandbox.getattr(self.value(node.node), node.attr)
-
-    def _item(self, node: nodes.Getitem) -> Any:
-        whole = self.value(node.node)
-        if isinstance(node.arg, nodes.Slice):
-            ends = (node.arg.start, node.arg.stop, node.arg.step)
-            return whole[slice(*(None if end is None else self.value(end) for end in ends))]
-        return self._sandbox.getitem(whole, self.value(node.arg))
-
-    def _binary(self, node: nodes.BinExpr) -> Any:
-        left, right = self.value(node.left), self.value(node.right)
-        return self._sandbox.call_binop(self._context, _OPERATORS[type(node)], left, right)
-
-    def _compared(self, node: nodes.Compare) -> Any:
-        found: Any = True
-        left = self.value(node.expr)
-        for operand in node.ops:
-            right = self.value(operand.expr)
-            found = _COMPARISONS[operand.op](left, right)
-            if not found:
-                break
-            left = right
-        return found
-
-    def _either(self, node: nodes.CondExpr) -> Any:
-        if self.value(node.test):
-            return self.value(node.expr1)
-        return self._sandbox.undefined("the `if` has no `else`") if node.expr2 is None else self.value(node.expr2)
-
-    def _joined(self, node: nodes.Concat) -> str:
-        words = self._all(node.nodes)
-        if sum(weight(word) for word in words) > LONGEST:
-            raise SecurityError("the joined text is too long")
-        return "".join(map(str, words))
-
-    def _called(self, node: nodes.Call) -> Any:
-        args, kwargs = self._arguments(node)
-        return self._sandbox.call(self._context, self.value(node.node), *args, **kwargs)
-
-    def _filtered(self, node: nodes.Filter) -> Any:
-        args, kwargs = self._arguments(node)
-        return self._sandbox.call_filter(node.name, node.node and self.value(node.node), args, kwargs, self._context)
-
-    def _tested(self, node: nodes.Test) -> Any:
-        args, kwargs = self._arguments(node)
-        return self._sandbox.call_test(node.name, self.value(node.node), args, kwargs, self._context)
-
-    def _arguments(self, node: nodes.Call | nodes.Filter | nodes.Test) -> tuple[list[Any], dict[str, Any]]:
-        args = self._all(node.args)
-        kwargs = {str(pair.key): self.value(pair.value) for pair in node.kwargs}
-        if node.dyn_args is not None:
-            args += self.value(node.dyn_args)
-        if node.dyn_kwargs is not None:
-            kwargs |= self.value(node.dyn_kwargs)
-        return args, kwargs
-
-    _kinds: ClassVar[Mapping[type[nodes.Node], Callable[[Evaluation, Any], Any]]] = {
-        **dict.fromkeys(_OPERATORS, _binary),
-        nodes.Name: _name,
-        nodes.Const: lambda _, node: node.value,
-        nodes.Getattr: _attribute,
-        nodes.Getitem: _item,
-        nodes.List: lambda self, node: self._all(node.items),
-        nodes.Tuple: lambda self, node: tuple(self._all(node.items)),
-        nodes.Dict: lambda self, node: {self.value(pair.key): self.value(pair.value) for pair in node.items},
-        nodes.Neg: lambda self, node: -self.value(node.node),
-        nodes.Pos: lambda self, node: +self.value(node.node),
-        nodes.Not: lambda self, node: not self.value(node.node),
-        nodes.And: lambda self, node: self.value(node.left) and self.value(node.right),
-        nodes.Or: lambda self, node: self.value(node.left) or self.value(node.right),
-        nodes.Compare: _compared,
-        nodes.CondExpr: _either,
-        nodes.Concat: _joined,
-        nodes.Call: _called,
-        nodes.Filter: _filtered,
-        nodes.Test: _tested,
-    }
-
 
 WHOLE = "`env` as a whole cannot be used, because it may contain secrets"
 NAME_ONE = "use a single variable, such as ${{ env.HOME }}"
@@ -239,11 +94,22 @@ def value_of(source: str, shown: str, context: Mapping[str, Any]) -> Any:
     """Return the value of the expression, with its type. Raises ExpressionError."""
     tree = parse_expression(source, shown)
     try:
-        return _plain(Evaluation(sandbox.environment(_as_raw), guarded_values(context)).value(tree))
+        with sandbox.limited_work():
+            value = _compiled(source)(guarded_values(context))
+            return _plain(sandbox.limited(value) if isinstance(tree, _MADE_HERE) else value)
     except WholeEnvironmentError as error:
         raise ExpressionError(f"{shown}: {error}", source.strip(), NAME_ONE) from error
     except _FAILURES as error:
         raise ExpressionError(f"{shown}: {_reason(error)}", source.strip()) from error
+
+
+_MADE_HERE = (nodes.Concat, nodes.List, nodes.Tuple, nodes.Dict)
+"""Expressions that make a value without an operation of the sandbox, which checks its own results."""
+
+
+@lru_cache(maxsize=512)
+def _compiled(source: str) -> TemplateExpression:
+    return sandbox.environment(_as_raw).compile_expression(_rewrite(source), undefined_to_none=False)
 
 
 def ends_in_raw(source: str, shown: str) -> bool:
@@ -360,6 +226,9 @@ def _values(tree: nodes.Node) -> Iterator[nodes.Node]:
 
 
 def _require_known(tree: nodes.Node, shown: str) -> None:
+    if any(node.expr2 is None for node in _walk(tree) if isinstance(node, nodes.CondExpr)):
+        # Jinja2 would print nothing.
+        raise ExpressionError(f"{shown}: the `if` has no `else`", "if", "add `else` and a value")
     for kind, known in ((nodes.Filter, (*sandbox.FILTERS, "raw", "basename")), (nodes.Test, sandbox.TESTS)):
         for node in _walk(tree):
             if isinstance(node, kind) and node.name not in known:

@@ -8,8 +8,11 @@ from a few characters (``center``, ``format``, ``%``), and checking a workflow m
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
-from functools import cache
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import cache, wraps
+from itertools import islice
 from typing import Any
 
 from jinja2 import StrictUndefined
@@ -39,12 +42,16 @@ METHODS = frozenset(
 )
 LONGEST = 100_000
 """Most characters of a string, and most items of a list, that an expression may create."""
+_MOST_WORK = 20 * LONGEST
+"""Most characters and items that one expression may create in total."""
 _BITS = 4096
 _DIGITS = 100
 
 
 class Sandbox(ImmutableSandboxedEnvironment):
     """Refuses all filters, tests and methods that are not listed above, and results that are too large."""
+
+    intercepted_binops = frozenset(ImmutableSandboxedEnvironment.default_binop_table)
 
     def call_binop(self, context: Context, operator: str, left: Any, right: Any) -> Any:
         """Evaluate one operation. Raises SecurityError if its result would be too large."""
@@ -54,13 +61,13 @@ class Sandbox(ImmutableSandboxedEnvironment):
             raise SecurityError(f"the power is too large: more than {_BITS:,} bits")
         if operator == "*" and max(_product_size(left, right), _product_size(right, left)) > LONGEST:
             raise SecurityError(f"the repeated string or list is too long: more than {LONGEST:,} characters or items")
-        return super().call_binop(context, operator, left, right)
+        return limited(super().call_binop(context, operator, left, right))
 
     def call(self, context: Context, obj: Any, *args: Any, **kwargs: Any) -> Any:
         """Call a status function or an allowed method."""
         if getattr(obj, "__name__", "") == "replace":
             _refuse_growth(obj.__self__, args)
-        return super().call(context, obj, *args, **kwargs)
+        return limited(super().call(context, obj, *args, **kwargs))
 
     def getattr(self, obj: Any, attribute: str) -> Any:
         """Read ``obj.name``; a key named ``values`` or ``copy`` takes precedence over the method of the map."""
@@ -106,6 +113,38 @@ def weight(value: Any) -> int:
             # About three bits of an integer make one digit.
             total += item.bit_length() // 3 if isinstance(item, int) and item.bit_length() > 3 else 1
     return total
+
+
+_work: ContextVar[int] = ContextVar("_work", default=0)
+"""Characters and items that the current expression has created."""
+
+
+@contextmanager
+def limited_work() -> Iterator[None]:
+    """Count the work of one expression, which ``limited`` bounds."""
+    token = _work.set(0)
+    try:
+        yield
+    finally:
+        _work.reset(token)
+
+
+def limited(value: Any) -> Any:
+    """Return the value, a lazy one as a list. Raises SecurityError if it, or all values so far, are too long."""
+    found = list(islice(value, LONGEST + 1)) if isinstance(value, Iterator) else value
+    size = weight(found)
+    _work.set(_work.get() + size)
+    if size > LONGEST or _work.get() > _MOST_WORK:
+        raise SecurityError(f"the value is too long: more than {LONGEST:,} characters")
+    return found
+
+
+def _limited_filter(function: Callable[..., Any]) -> Callable[..., Any]:
+    @wraps(function)  # Jinja2 marks filters that take an environment or context.
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return limited(function(*args, **kwargs))
+
+    return call
 
 
 def _refuse_growth(text: Any, args: tuple[Any, ...]) -> None:
@@ -175,9 +214,10 @@ def environment(as_raw: Callable[[Any], Raw]) -> Sandbox:
         comment_end_string="#\0",
         undefined=StrictUndefined,
         keep_trailing_newline=True,
+        optimized=False,
     )
     found.globals.clear()
     known = {name: found.filters[name] for name in FILTERS if name not in _OWN}
-    found.filters = {**known, **_OWN, "raw": as_raw}
+    found.filters = {name: _limited_filter(function) for name, function in {**known, **_OWN}.items()} | {"raw": as_raw}
     found.tests = {name: found.tests[name] for name in TESTS}
     return found

@@ -18,9 +18,9 @@ WHOLE = [
     *("env", "env|tojson", "env|string", "env|list", "env|items|list", "env|dictsort", "env|join(' ')", "env|first"),
     *("env|length", "env|sort", "env|max", "env|sum", "env|unique|list", "env|reverse|list", "env|default('x')"),
     *("env ~ ''", "'' ~ env", "'%s' % env", "env + ''", "env * 2", "dict(env)", "[env]", "[env]|tojson", "(env,)"),
-    *("{'a': env}", "{'a': env}|tojson", "env if true else 1", "(env)", "(env if true).HOME", "env or 1", "not env"),
+    *("{'a': env}", "{'a': env}|tojson", "env if true else 1", "(env)", "(env if true else 1).HOME", "env or 1", "not env"),
     *("env == env", "env is mapping", "env.items()", "env.values()|list", "env.keys()|list", "env['items']()"),
-    *("env[params.method]()", "[env.items][0]()", "(env.items if true)()", "env|upper", "env|replace('a', 'b')"),
+    *("env[params.method]()", "[env.items][0]()", "(env.items if true else 1)()", "env|upper", "env|replace('a', 'b')"),
     *("params|string ~ env", "[1, env][1]|string", "env|trim", "env|raw", "env|capitalize", "env|int"),
 ]
 
