@@ -38,7 +38,7 @@ from perfflow.model.metrics import in_words
 from perfflow.model.readings import Design, Side
 from perfflow.model.result import Benchmark as Row
 from perfflow.model.result import Decision, Level, Result, TargetResult, TargetStatus
-from perfflow.model.version import tree_of
+from perfflow.model.tree_facts import tree_of
 from perfflow.report.payloads.revision import has_changes, revision_of
 from perfflow.report.rows import comparison_of, is_bound
 from perfflow.report.text_table import csv_cell, visible

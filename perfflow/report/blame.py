@@ -18,6 +18,7 @@ from perfflow.model.metrics import TIMES, in_words
 from perfflow.model.readings import Side
 from perfflow.model.result import Attribution, Benchmark, CommitInfo, Result, RouteTaken, TargetResult
 from perfflow.model.targets import Names
+from perfflow.model.tree_facts import KEPT, STORED, tree_of
 from perfflow.model.units import (
     Dimension,
     Relation,
@@ -28,7 +29,6 @@ from perfflow.model.units import (
     significant,
     with_interval,
 )
-from perfflow.model.version import KEPT, STORED, tree_of
 from perfflow.report.bounds import bound_of
 from perfflow.report.requirements import target_name
 from perfflow.report.rows import values_of

@@ -9,8 +9,8 @@ from perfflow.machine.noise import describe
 from perfflow.model.metrics import QUANTILES, TIMES, in_words
 from perfflow.model.readings import Side
 from perfflow.model.result import HAS_TARGET, Benchmark, Result
+from perfflow.model.tree_facts import STORED, TreeFacts, tree_of
 from perfflow.model.units import Dimension, format_quantity
-from perfflow.model.version import STORED, TreeFacts, tree_of
 from perfflow.report.rows import OTHER_THAN_MEDIANS, differ_from_medians, inner_p99
 
 MOST_NAMES = 4

@@ -31,8 +31,8 @@ from perfflow.model.result import (
     StepResult,
     TargetResult,
 )
+from perfflow.model.tree_facts import tree_of
 from perfflow.model.units import format_change, format_together
-from perfflow.model.version import tree_of
 from perfflow.report.findings import FindingSections, findings_of
 from perfflow.report.footer import commands_of, environment_of, median_note, notes, sides_of
 from perfflow.report.growth_table import GrowthLine, growth_lines

@@ -11,8 +11,8 @@ from perfflow.model.metrics import statistic_dimension
 from perfflow.model.readings import Side
 from perfflow.model.result import Attribution, Benchmark, Brief, TargetResult
 from perfflow.model.targets import matches
+from perfflow.model.tree_facts import tree_of
 from perfflow.model.units import format_quantity, format_threshold, format_together
-from perfflow.model.version import tree_of
 from perfflow.verdict.attribution import loss_share_text
 from perfflow.verdict.findings import Findings
 from perfflow.verdict.gating import thresholds_for, two_trees

@@ -13,7 +13,7 @@ from perfflow.model.metrics import is_exact
 from perfflow.model.plain_data import from_json
 from perfflow.model.readings import NO_INNER, Reading, Side
 from perfflow.model.result import AsBuilt, Benchmark, Expected, Result, Sample, StepResult, is_untimed, measured_of
-from perfflow.model.version import tree_of
+from perfflow.model.tree_facts import tree_of
 from perfflow.store.record import MetricSeries, Record, reading_from_json
 from perfflow.store.run_facts import (
     BlindLines,

@@ -24,8 +24,8 @@ from perfflow.model.metrics import MEMORY, METRICS, TIMES, Better, is_exact
 from perfflow.model.readings import Design, Side
 from perfflow.model.result import BESIDE_WHAT_DECIDES, GUARDED, HAS_TARGET, MEMORY_GREW, PARSED, Benchmark
 from perfflow.model.targets import matches
+from perfflow.model.tree_facts import STORED, are_two_revisions, tree_of
 from perfflow.model.units import Dimension, format_change
-from perfflow.model.version import STORED, are_two_revisions, tree_of
 from perfflow.stats.paired_test import FEW
 from perfflow.store.record import MetricSeries, Record
 from perfflow.verdict.clocks import OtherClocks, timing_metric, witnesses

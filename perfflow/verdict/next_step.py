@@ -10,7 +10,7 @@ from typing import NamedTuple
 from perfflow.model.metrics import TIMES
 from perfflow.model.readings import Side
 from perfflow.model.result import Attribution, Benchmark
-from perfflow.model.version import tree_of
+from perfflow.model.tree_facts import tree_of
 from perfflow.verdict.attribution import leading, localized_in, loss_share_text
 from perfflow.verdict.brief import brief_of, target_text
 from perfflow.verdict.decide import SPARE, remaining, seconds_to_settle

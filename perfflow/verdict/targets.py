@@ -13,8 +13,8 @@ from perfflow.model.peaks import key_of
 from perfflow.model.readings import BATCH, Reading, Side
 from perfflow.model.result import TargetResult, TargetStatus
 from perfflow.model.targets import Names, Target, crossing_hint, is_chosen, matches
+from perfflow.model.tree_facts import are_two_revisions
 from perfflow.model.units import Relation, Requirement
-from perfflow.model.version import are_two_revisions
 from perfflow.stats.paired_test import Interval
 from perfflow.store.record import MetricSeries, Record
 from perfflow.store.run_facts import PlannedStep

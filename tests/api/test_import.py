@@ -65,7 +65,7 @@ def test_no_submodule_takes_the_place_of_a_public_name() -> None:
     package = Path(perfflow.__file__).parent
     taken = {path.stem for path in package.iterdir()}
     assert not taken & set(perfflow.__all__)
-    for name in ("verdict.comparison", "jobs.compare.compare_commands"):
+    for name in ("verdict.comparison", "jobs.compare.compare_stored"):
         import_module(f"perfflow.{name}")
     assert callable(perfflow.compare)
     assert callable(perfflow.load)

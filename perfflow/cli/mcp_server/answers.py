@@ -40,7 +40,7 @@ from perfflow.model.result import (
     TargetResult,
     Verification,
 )
-from perfflow.model.version import tree_of
+from perfflow.model.tree_facts import tree_of
 from perfflow.report import terminal
 from perfflow.store import run_folder
 from perfflow.tools import regular_files

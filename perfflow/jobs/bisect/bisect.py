@@ -30,7 +30,7 @@ from perfflow.model.metrics import METRICS
 from perfflow.model.plain_data import to_json
 from perfflow.model.readings import Side
 from perfflow.model.secrets import Secrets, masked
-from perfflow.model.version import tree_of
+from perfflow.model.tree_facts import tree_of
 from perfflow.plan.plan import Plan, Planned, building_steps
 from perfflow.report import bisect_page, markdown
 from perfflow.report.html import document

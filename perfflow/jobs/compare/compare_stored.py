@@ -25,8 +25,9 @@ from perfflow.model.criteria import Criteria, criteria_from_json
 from perfflow.model.errors import Exit, UserError
 from perfflow.model.readings import Design, Side
 from perfflow.model.result import Result
+from perfflow.model.tree_facts import STORED
 from perfflow.model.units import duration
-from perfflow.model.version import STORED, VERSION
+from perfflow.model.version import VERSION
 from perfflow.session.open_workflow import Opened, open_workflow
 from perfflow.session.perform import write
 from perfflow.session.session import explaining_folder_errors, now

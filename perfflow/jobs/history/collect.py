@@ -21,7 +21,7 @@ from perfflow.model.errors import Problem, ToolOutputError, UserError
 from perfflow.model.metrics import METRICS, Metric, default_statistic
 from perfflow.model.readings import Reading, Side
 from perfflow.model.result import Result
-from perfflow.model.version import STORED, tree_of
+from perfflow.model.tree_facts import STORED, tree_of
 from perfflow.store import result_file
 from perfflow.store.history.connections import AwayError, Connection, DamagedError, PostgresConnection, SqliteConnection
 from perfflow.store.history.database import History

@@ -17,7 +17,7 @@ from perfflow.jobs.history.collect import record as add_to_history
 from perfflow.jobs.run.run import FinishedRun
 from perfflow.model.errors import UserError
 from perfflow.model.readings import Side
-from perfflow.model.version import tree_of
+from perfflow.model.tree_facts import tree_of
 from perfflow.plan.groups import Shard, shard_of
 from perfflow.session.perform import result_of_events, write, write_profiles
 from perfflow.session.session import explaining_folder_errors

@@ -24,7 +24,7 @@ from perfflow.model.errors import UserError
 from perfflow.model.plain_data import to_json
 from perfflow.model.readings import Side
 from perfflow.model.result import Result
-from perfflow.model.version import tree_of
+from perfflow.model.tree_facts import tree_of
 from perfflow.plan.groups import Benchmarks, Group, Shard, shard_of, sharded
 from perfflow.plan.plan import Planned, building_steps, draws_layouts, stage_plan
 from perfflow.session import session

@@ -6,7 +6,7 @@ import re
 
 from perfflow.model.readings import Side
 from perfflow.model.result import Result
-from perfflow.model.version import KEPT, tree_of
+from perfflow.model.tree_facts import KEPT, tree_of
 
 _COMMIT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 

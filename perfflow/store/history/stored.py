@@ -30,7 +30,7 @@ from perfflow.model.metrics import METRICS, is_exact
 from perfflow.model.readings import CAPPED, COUNT, ERROR, MEAN, Reading, Side
 from perfflow.model.result import Benchmark, Result, Sample, measured_of
 from perfflow.model.similar import nearest
-from perfflow.model.version import STORED, TreeFacts, tree_of
+from perfflow.model.tree_facts import STORED, TreeFacts, tree_of
 from perfflow.store.history.connections import DamagedError, PostgresConnection, SqliteConnection
 from perfflow.store.history.database import History
 from perfflow.store.record import reading_from_json

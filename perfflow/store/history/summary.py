@@ -19,7 +19,7 @@ from perfflow.machine.facts import IDENTITY
 from perfflow.model.plain_data import from_json, to_json
 from perfflow.model.readings import Side
 from perfflow.model.result import NodeResult, Result
-from perfflow.model.version import TreeFacts, tree_of
+from perfflow.model.tree_facts import TreeFacts, tree_of
 from perfflow.store.history.connections import Connection
 
 _FOREIGN = {"cpu": "cpu", "cpus": "cores", "os": "system", "arch": "architecture", "kernel": "kernel_series"}
