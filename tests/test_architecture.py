@@ -39,7 +39,6 @@ def test_changelog_says_something_of_the_current_version() -> None:
 
 NAMING = {
     "library": "starters are text for users",
-    "cli/init_command.py": "the kinds of project that starters are for",
     "execute/gpus.py": "the program that lists the GPUs",
     "model/similar.py": "what a word of another program means here",
 }

@@ -369,8 +369,8 @@ def comparison_html(title: str, rows: Sequence[Row], result: Result, *, names: b
     head = [*(["benchmark"] if names else []), "metric", "baseline", "candidate", "change", "decision"]
     lines = [
         "<table>",
-        f"<caption>{_text_display(title)}</caption>",
-        f"<thead><tr>{''.join(f'<th>{_text_display(name)}</th>' for name in head)}</tr></thead>",
+        f"<caption>{_cell_text(title)}</caption>",
+        f"<thead><tr>{''.join(f'<th>{_cell_text(name)}</th>' for name in head)}</tr></thead>",
         "<tbody>",
         *(_row(cells) for cells in _cells(rows[:MOST_ROWS], criteria, names=names)),
         "</tbody>",
@@ -390,10 +390,10 @@ def _cells(rows: Sequence[Row], criteria: Criteria, *, names: bool) -> Iterator[
 
 
 def _row(cells: Sequence[str]) -> str:
-    return f"<tr>{''.join(f'<td>{_text_display(cell)}</td>' for cell in cells)}</tr>"
+    return f"<tr>{''.join(f'<td>{_cell_text(cell)}</td>' for cell in cells)}</tr>"
 
 
-def _text_display(text: str) -> str:
+def _cell_text(text: str) -> str:
     return escape(visible(text))
 
 

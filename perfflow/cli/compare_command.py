@@ -38,6 +38,7 @@ from perfflow.model.secrets import masked, secrets_in
 from perfflow.report import terminal
 from perfflow.report.text_table import ascii_text, visible
 from perfflow.session.open_workflow import Opened, select
+from perfflow.store import run_folder
 from perfflow.store.history.find_stored import find, names_stored, not_found, passed_over
 from perfflow.store.history.stored import Stored
 from perfflow.store.result_file import to_text
@@ -309,11 +310,11 @@ def gate(asked: StoredBaseOptions, options: dict[str, Any]) -> int:
     words += [f"--base-results={asked.base_results}", *(["--across-machines"] if asked.across_machines else [])]
     # The command line is stored in the result, with secrets masked.
     typed = list(masked(words, secrets_in(os.environ, opened.plan.params)))
-    base = StoredBase(_stored_stored_gate(opened, asked.base_results), typed, options["out"], asked.across_machines)
+    base = StoredBase(_stored_base(opened, asked.base_results), typed, options["out"], asked.across_machines)
     require_usable(opened, base)
     chosen = options["stages"], options["only"], options["start"], options["benchmarks"]
     steps = measured_steps(opened, select(opened.plan, *chosen))
-    request = _request_stored_gate(opened, steps, options)
+    request = _head_request(opened, steps, options)
     if options["dry_run"]:
         return print_plan(opened, frozenset(steps), budget=request.budget)
     with shown(options["progress"], opened, words, color=options["color"], budget=request.budget) as told:
@@ -321,16 +322,14 @@ def gate(asked: StoredBaseOptions, options: dict[str, Any]) -> int:
     return _concluded(opened, head, base, asked, options)
 
 
-def _stored_stored_gate(opened: Opened, name: str) -> Any:
+def _stored_base(opened: Opened, name: str) -> Any:
     found = find(opened.root, name)
     if other := passed_over(opened.root, name, found.label):
         tell(f"note: {visible(other)}\n")
     return found
 
 
-def _request_stored_gate(opened: Opened, steps: list[str], options: dict[str, Any]) -> RunRequest:
-    from perfflow.store.run_folder import find
-
+def _head_request(opened: Opened, steps: list[str], options: dict[str, Any]) -> RunRequest:
     run_command.require_fitting(
         alone=bool(options["out"]) or options["seed"] is not None, resume=bool(options["resume"])
     )
@@ -339,7 +338,7 @@ def _request_stored_gate(opened: Opened, steps: list[str], options: dict[str, An
         benchmarks=options["benchmarks"],
         jobs=options["jobs"],
         keep_going=True,
-        resume=find(opened.root, options["resume"]) if options["resume"] else None,
+        resume=run_folder.find(opened.root, options["resume"]) if options["resume"] else None,
         seed=options["seed"],
         lock_timeout=seconds("--lock-timeout", options["lock_timeout"]),
         budget=limit("--budget", options["budget"]),

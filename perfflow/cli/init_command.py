@@ -14,17 +14,13 @@ from perfflow.library.starter_for import start
 from perfflow.report.text_table import visible
 from perfflow.trees import repository
 
-KINDS = (
-    *("cargo", "google-benchmark", "asv", "pytest-benchmark", "pyperf"),
-    *("go", "node", "maven", "gradle", "cmake", "command"),
-)
-"""Kinds of projects. A copy, because importing ProjectKind would slow down every start."""
-
 
 @click.command("init")
 @click.option("--command", "measured", default="", metavar="COMMAND", help="The command to measure.")
 @click.option("--name", default="", help="Name of the workflow (default: the name of the project).")
-@click.option("--kind", type=click.Choice(KINDS), help="Kind of project (default: detected from the files).")
+@click.option(
+    "--kind", type=click.Choice(list(ProjectKind)), help="Kind of project (default: detected from the files)."
+)
 def command(measured: str, name: str, kind: str | None) -> None:
     """Write a first workflow for this project into workflows/. Overwrites nothing and runs nothing."""
     here = Path.cwd().resolve()

@@ -135,21 +135,12 @@ def _leaves_jobs() -> bool:
 @contextmanager
 def detached(words: Sequence[str], place: PlacementOptions) -> Iterator[None]:
     """Print how to resume detached jobs, and exit: with 0 if --detach was given, else as interrupted."""
-    if not _loaded():
-        yield
-        return
-
     try:
         yield
     except DetachedError as error:
         again = shlex.join([*words, f"--resume={shown_path(error.folder)}"])
         tell(f"the jobs continue; to wait for them and see the result: {again}\n")
         raise click.exceptions.Exit(int(Exit.PASS if place.detach else Exit.INTERRUPTED)) from None
-
-
-def _loaded() -> bool:
-    """Return whether the module for placed runs is imported, as it is for every placed run."""
-    return "perfflow.jobs.cluster.placed_run" in sys.modules
 
 
 TRUST = click.option(

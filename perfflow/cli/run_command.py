@@ -191,13 +191,13 @@ def command(
     asked: Any = {"stages": stages, "only": only, "start": start, "benchmarks": benchmarks}
     selected = select(opened.plan, **asked)
     if apply:
-        _require_appliable(opened, selected)
+        require_appliable(opened, selected)
     base, chosen = _base(opened, selected, base, against if not resume else "", head)
-    chosen |= {"overlay": _overlay(opened, overlay)} if overlay else {}
+    chosen |= {"overlay": inside(opened.root, Path.cwd(), overlay)} if overlay else {}
     part = _part(shard, opened, selected, in_trees=base is not None, placed=place.executor is not None)
     if dry_run:
         return _dry_run(opened, part[1], base, head, total)
-    if left_out and (why := _missing(opened, selected)):
+    if left_out and (why := lacking(opened, selected)):
         return _skip(opened, why, Path(left_out))
     # Base and head are the two sides that a target on a change needs.
     problems = (problem for problem in opened.problems if not (base and problem.rule == ONE_SIDED))
@@ -230,16 +230,12 @@ def command(
         finished = run(opened, request, told)
     if self_test:
         return _tell_self_test(finished)
-    if left_out and (why := _failed_for_lack(finished)):
+    if left_out and (why := said_unable(finished.result)):
         return _skip(opened, why, Path(left_out))
     how: Any = {"as_json": as_json, "color": color, "unproven": unproven}
     status = print_verdict(finished.result, finished.folder / REPORT, **how)
     more = after(finished, _target(opened), words, annotate=progress != "off", apply=apply)
     return more if finished.interrupted else status or more
-
-
-def _require_appliable(opened: Opened, selected: frozenset[str]) -> None:
-    require_appliable(opened, selected)
 
 
 def _dry_run(opened: Opened, selected: frozenset[str], base: str | None, head: str | None, budget: float | None) -> int:
@@ -284,10 +280,6 @@ def _part(
     return part, frozenset(sharded(opened.plan, selected, part, in_trees=in_trees).steps)
 
 
-def _overlay(opened: Opened, paths: Sequence[str]) -> tuple[str, ...]:
-    return inside(opened.root, Path.cwd(), paths)
-
-
 def _tell_self_test(finished: FinishedRun) -> int:
     """Print which planted slowdowns were found; return the exit status."""
     if finished.interrupted:
@@ -301,14 +293,6 @@ def _tell_self_test(finished: FinishedRun) -> int:
     if not count:
         return int(Exit.UNMEASURED)
     return int(Exit.FAIL if tested.missed else Exit.PASS)
-
-
-def _missing(opened: Opened, selected: frozenset[str]) -> str:
-    return lacking(opened, selected)
-
-
-def _failed_for_lack(finished: FinishedRun) -> str:
-    return said_unable(finished.result)
 
 
 def _skip(opened: Opened, why: str, file: Path) -> int:

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-_WORD_OF_SECRET_NAMES = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
+_SECRET_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 _WITHIN = re.compile(
     "PASSWORD|PASSWD|PASSPHRASE|PASSCODE|APIKEY|APITOKEN|AUTHTOKEN|AUTHKEY|SECRETKEY|ACCESSKEY|PRIVATEKEY|ACCESSTOKEN"
     "|CONNECTIONSTRING|CONNSTR|CONNECTION_STRING|CONN_STR"
@@ -73,7 +73,7 @@ def is_secret(name: str) -> bool:
 
     Properties of a secret are not secret: ``TOKEN_LIMIT``, ``PASSWORD_FILE``.
     """
-    words = [word.upper() for word in _WORD_OF_SECRET_NAMES.findall(name)]
+    words = [word.upper() for word in _SECRET_WORD.findall(name)]
     if not words or words == ["PWD"]:
         return False
     if _ALWAYS.intersection(words):

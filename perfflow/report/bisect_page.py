@@ -179,7 +179,7 @@ def render(findings: Sequence[CalibrationFinding], *, width: int, unicode: bool)
 
 def calibration_document(entries: Sequence[CalibrationEntry]) -> ReportDocument:
     """Return the page of one machine's calibrations, with a section for each workflow."""
-    sections = [ReportSection("", (Prose(_headline_calibration_page(entries)),))]
+    sections = [ReportSection("", (Prose(_calibration_headline(entries)),))]
     for workflow in dict.fromkeys(entry.workflow for entry in entries):
         own = [entry for entry in entries if entry.workflow == workflow]
         known = tuple((f"{key}: ", quoted(text)) for key, text in _about(own))
@@ -217,7 +217,7 @@ _MEANINGS = (
 )
 
 
-def _headline_calibration_page(entries: Sequence[CalibrationEntry]) -> str:
+def _calibration_headline(entries: Sequence[CalibrationEntry]) -> str:
     judged = [item for item in findings_of(entries) if item.judged and item.smallest_change is not None]
     if not judged:
         return "The smallest change that this machine detects is not known yet for any metric that decides the verdict."

@@ -378,7 +378,7 @@ def impact_of(result: Result, criteria: Criteria) -> Truncated[Impact]:
         lambda row: Impact(
             row.name,
             in_words(row.metric),
-            _added_impact(row, units[row.unit], criteria),
+            _added_costs(row, units[row.unit], criteria),
             tuple(_headroom(row, result.targets, criteria)),
         )
     )
@@ -394,7 +394,7 @@ def _difference(row: Benchmark) -> float | None:
     return before * change if change is not None and before else after - before
 
 
-def _added_impact(row: Benchmark, column: str, criteria: Criteria) -> str:
+def _added_costs(row: Benchmark, column: str, criteria: Criteria) -> str:
     """Return the absolute change with its interval, in the unit of the column if that is not ''."""
     added, change = _difference(row), row.change
     if added is None:

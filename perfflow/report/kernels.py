@@ -230,7 +230,7 @@ def roofline_of(result: Result) -> Roofline | None:
     if not result.roofline and not any(item.step for item in result.peaks):
         return None
     both = any(point.tree == "candidate" for point in result.roofline)
-    rows = truncated([_row_roofs(point, both=both) for point in result.roofline])
+    rows = truncated([_roof_row(point, both=both) for point in result.roofline])
     return Roofline(tuple(_peak(item) for item in _in_use(result.peaks, result.roofline)), rows, both)
 
 
@@ -261,7 +261,7 @@ def _peak(known: KnownPeak) -> tuple[str, str, str]:
     return key_of(peak.metric, peak.precision, peak.device), value, ": ".join(filter(None, sources))
 
 
-def _row_roofs(point: RooflinePoint, *, both: bool) -> RoofRow:
+def _roof_row(point: RooflinePoint, *, both: bool) -> RoofRow:
     side = {"baseline": "before", "candidate": "after"}[point.tree] if both else ""
     attained = format_quantity(point.attained.value or 0.0, Dimension.FLOPS)
     if point.attainable is None or point.share is None:

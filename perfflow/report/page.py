@@ -564,7 +564,11 @@ def page_of(result: Result, most: int = MOST_ROWS) -> Page:
     evidence, ledger = truncated(result.evidence), _ledger(result, criteria)
     reasons, warned = (_reasons(result, warned=is_warned) for is_warned in (False, True))
     before, after = _before_and_after(result, rows, ledger)
-    findings, roofline, kernels = findings_of(result, criteria), _roofline(result), _kernels(result)
+    findings, roofline, kernels = (
+        findings_of(result, criteria),
+        _roofline(result),
+        kernels_of(result) if result.kernels else None,
+    )
     noted = tuple(notes(result))
     return Page(
         template=result.run.template,
@@ -585,8 +589,8 @@ def page_of(result: Result, most: int = MOST_ROWS) -> Page:
         comparisons=tuple(comparison_of(row, criteria, _marks(result)) for row in compared.shown),
         figures=tuple(line for row in measured.shown for line in figures_of(row, criteria)),
         further=tuple(line for row in further.shown for line in figures_of(row, criteria)),
-        growth=_growth(result),
-        joined=_joined(result),
+        growth=tuple(growth_lines(result)),
+        joined=tuple(joined_of(result)),
         profiles=tuple(_profiles(result.hotspots)),
         roofline=roofline,
         kernels=kernels,
@@ -603,7 +607,7 @@ def page_of(result: Result, most: int = MOST_ROWS) -> Page:
         median_note=median_note(result),
         reproduce=tuple(commands_of(result)),
         environment=tuple(environment_of(result)),
-        machines=_machines(result),
+        machines=tuple(machines_of(result)),
         counts=_counts(result),
         others=_others(
             findings.others,
@@ -614,9 +618,6 @@ def page_of(result: Result, most: int = MOST_ROWS) -> Page:
     )
 
 
-# Modules of tables that few runs have are imported only when needed.
-
-
 def _about_part(result: Result) -> Iterator[str]:
     if result.run.shard:
         yield f"this is part {result.run.shard} of the benchmarks; `perfflow merge` judges all parts together"
@@ -625,34 +626,6 @@ def _about_part(result: Result) -> Iterator[str]:
 def _is_caution(note: str) -> bool:
     """Return whether a note says how to read the figures, so that it is shown beside them."""
     return UNREAD_OUTPUT in note or BASH_START in note
-
-
-def _growth(result: Result) -> tuple[GrowthLine, ...]:
-    if not result.growth:
-        return ()
-
-    return tuple(growth_lines(result))
-
-
-def _machines(result: Result) -> tuple[MachineLine, ...]:
-    if not result.nodes:
-        return ()
-
-    return tuple(machines_of(result))
-
-
-def _joined(result: Result) -> tuple[Joined, ...]:
-    if not result.hotspots:
-        return ()
-
-    return tuple(joined_of(result))
-
-
-def _kernels(result: Result) -> Kernels | None:
-    if not result.kernels:
-        return None
-
-    return kernels_of(result)
 
 
 def _ledger(result: Result, criteria: Criteria) -> Ledger | None:

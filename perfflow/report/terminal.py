@@ -344,21 +344,21 @@ def render_summary(result: Result, folder: str = "", *, width: int = NO_EDGE) ->
 
     ``folder`` is the run folder, for the paths of logs. No line is wider than ``width`` columns.
     """
-    return "".join(f"{part}\n" for line in _lines_summary(result, folder, width) for part in wrapped(line, width, "  "))
+    return "".join(f"{part}\n" for line in _summary_lines(result, folder, width) for part in wrapped(line, width, "  "))
 
 
-def _lines_summary(result: Result, folder: str, width: int) -> Iterator[str]:
+def _summary_lines(result: Result, folder: str, width: int) -> Iterator[str]:
     row = deciding_rows(result)
     if row is None:
         yield from ("could not measure", *(f"  {visible(reason)}" for reason in result.reasons))
-        yield from _failed_summary(result, folder)
+        yield from _failed_lines(result, folder)
         return
     why = f" ({row.why})" if row.why else ""
     pairs = f"{row.pairs} {'pair' if row.pairs == 1 else 'pairs'}"
     concerns = "".join(f"; concern: {text}" for text in grown_memory(result, criteria_from_json(result.criteria)))
     yield (_unfinished(result) or _sentence(row)) + concerns
-    yield from _failed_summary(result, folder)
-    yield from _figures_summary(result)
+    yield from _failed_lines(result, folder)
+    yield from _figure_lines(result)
     yield f"  judged by {in_words(row.metric)}{why}, {pairs}"
     if any(map(differ_from_medians, result.benchmarks)):
         yield f"  note: {OTHER_THAN_MEDIANS}"
@@ -384,7 +384,7 @@ def shown_rows(result: Result) -> Iterator[Benchmark]:
             yield row
 
 
-def _failed_summary(result: Result, folder: str) -> Iterator[str]:
+def _failed_lines(result: Result, folder: str) -> Iterator[str]:
     """Yield the last lines of each failed step's log, and the path of the log."""
     for item in failed_steps(result):
         yield from (f"    | {line}" for line in item.last)
@@ -418,7 +418,7 @@ def _sentence(row: Benchmark) -> str:
     return "; ".join(filter(None, (*parts, remaining(row, options=True))))
 
 
-def _figures_summary(result: Result) -> Iterator[str]:
+def _figure_lines(result: Result) -> Iterator[str]:
     criteria = criteria_from_json(result.criteria)
     shown = [(in_words(row.metric), values_of(row, criteria)) for row in shown_rows(result)]
     width = max((len(name) for name, _ in shown), default=0)

@@ -213,26 +213,26 @@ def calibration_entries(data: Sequence[Any]) -> list[CalibrationEntry]:
 
 def expected_noise(root: Path, identity: str, workflow: str, params: Mapping[str, Any]) -> Iterator[Expectation]:
     """Yield the expectations for a run of this workflow with these parameters on this machine."""
-    wanted = _plain_run_calibration(params)
+    wanted = _plain_calibration(params)
     for entry in load_calibrations(root, identity):
         finding = entry.finding
-        if entry.workflow == workflow and _plain_run_calibration(entry.params) == wanted and finding.noise is not None:
+        if entry.workflow == workflow and _plain_calibration(entry.params) == wanted and finding.noise is not None:
             told = finding.smallest_change, finding.within
             yield Expectation(finding.benchmark, finding.metric, finding.noise, *told, entry.calibrated)
 
 
 def disturbed_suites(root: Path, identity: str, workflow: str, params: Mapping[str, Any]) -> frozenset[str]:
     """Return the steps of this workflow whose benchmarks disturb each other on this machine."""
-    wanted = _plain_run_calibration(params)
+    wanted = _plain_calibration(params)
     own = (
         item
         for item in load_calibrations(root, identity)
-        if item.workflow == workflow and _plain_run_calibration(item.params) == wanted
+        if item.workflow == workflow and _plain_calibration(item.params) == wanted
     )
     return frozenset(item.finding.step for item in own if item.finding.alone is not None)
 
 
-def _plain_run_calibration(params: Mapping[str, Any]) -> str:
+def _plain_calibration(params: Mapping[str, Any]) -> str:
     return json.dumps(params, sort_keys=True, default=str)
 
 

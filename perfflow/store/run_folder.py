@@ -619,15 +619,15 @@ def _items(data: dict[Any, Any]) -> Iterable[str]:
     return (f"{_compact(key)}: {_compact(item)}" for key, item in data.items())
 
 
-_encoded_json_text = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
+_encoded_json = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
 _lines = json.JSONEncoder(ensure_ascii=False, separators=(",\n  ", ": ")).encode
 
 
 def _compact(data: Any) -> str:
     try:
-        return _encoded_json_text(data)
+        return _encoded_json(data)
     except ValueError:  # a number that is not finite; checking for one first would take longer than writing
-        return _encoded_json_text(_nulled(data))
+        return _encoded_json(_nulled(data))
 
 
 def _nulled(data: Any) -> Any:

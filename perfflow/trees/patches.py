@@ -84,7 +84,7 @@ def _hunk(patch: bytes, file: str, line: int) -> int | None:
 
 _PLAIN = ("--no-ext-diff", "--no-textconv", "--no-color", "--no-renames", "-r")
 """Options that make patches independent of the user's settings."""
-_HUNK_OF_DIFFERENCES = re.compile(rb"@@ -\d+(?:,\d+)? \+(\d+)(?:,(\d+))? @@")
+_HUNK_HEAD = re.compile(rb"@@ -\d+(?:,\d+)? \+(\d+)(?:,(\d+))? @@")
 
 
 @dataclass(frozen=True)
@@ -138,7 +138,7 @@ def added_lines(repository: Repository, old: str, new: str) -> dict[str, set[int
             path = ""
         elif not path and line.startswith(b"+++ b/"):
             path = os.fsdecode(line[6:].rstrip(b"\t"))
-        elif path and (hunk := _HUNK_OF_DIFFERENCES.match(line)):
+        elif path and (hunk := _HUNK_HEAD.match(line)):
             start = int(hunk[1])
             found.setdefault(path, set()).update(range(start, start + int(hunk[2] or 1)))
     return found

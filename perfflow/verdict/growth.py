@@ -103,7 +103,7 @@ def fitted_growth(
     """
     points = sorted(points, key=lambda point: point.size)
     z = _NORMAL.inv_cdf(0.5 + confidence / 2)
-    rise = _rise_growth_fit(points, z)
+    rise = _rise_of_fit(points, z)
     least = points[0].size
     sizes = [point.size / min(1.0, least) for point in points]
     values, errors = [point.value for point in points], errors_of(points, floor)
@@ -156,7 +156,7 @@ def class_of(exponent: float, nlogn: float, bend: float, *, least: bool = False)
     return place
 
 
-def _rise_growth_fit(points: Sequence[GrowthPoint], z: float) -> Interval:
+def _rise_of_fit(points: Sequence[GrowthPoint], z: float) -> Interval:
     """Return the share by which the last value exceeds the first; the upper bound is that of the highest value."""
     first, last = points[0], points[-1]
     if first.value <= 0:

@@ -1,9 +1,5 @@
 """Judge a record by criteria: decisions, targets, verdict, gate and evidence, from stored samples alone.
 
-Parts of a result that few runs have. Their modules are imported only for runs that have them, to start faster.
-
-This module decides nothing. Each function calls the module of its part.
-
 The other machines that measured parts of a run, each with its jobs.
 
 Compare a row with the calibration of this machine: the smallest detectable change, and the noise.
@@ -19,14 +15,13 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime
 from typing import Any, Literal
 
 from perfflow.model.criteria import Criteria, Thresholds
 from perfflow.model.metrics import MEMORY, Better
-from perfflow.model.peaks import Peaks
 from perfflow.model.plain_data import to_json
 from perfflow.model.readings import HOTSPOT, Design, Side
 from perfflow.model.result import (
@@ -35,26 +30,20 @@ from perfflow.model.result import (
     CONCERN,
     SCHEMA,
     AsBuilt,
-    Attribution,
     Benchmark,
     Blind,
     Bounds,
     ConfirmationOf,
     Expected,
     Gate,
-    Growth,
     HotspotResult,
     JobResult,
-    KernelResult,
     LayoutsOf,
     MemoryResult,
     NodeResult,
-    OnGpu,
     Optimization,
     ProfileResult,
-    Recommendation,
     Result,
-    RooflinePoint,
     RunInfo,
     Sample,
     StepResult,
@@ -69,6 +58,7 @@ from perfflow.store.run_facts import PlannedStep, StepRecord, Try
 from perfflow.tools.adapter import OPTIONAL_ROLES, Role
 from perfflow.verdict import acceptance, evidence, gating, out_of_time, row_text, targets, untimed
 from perfflow.verdict.acceptance import cheaper_than, trade_off, worst
+from perfflow.verdict.attribution import attributions
 from perfflow.verdict.comparison import ComparedMetric, Confirmation, SideSummary, speedup, without_inverse_rates
 from perfflow.verdict.decide import (
     IDENTICAL_FLOOR,
@@ -139,74 +129,6 @@ def _untried(record: Record) -> Iterator[Optimization]:
         if planned.role == "candidate" and step is not None and not step.optimizations:
             technique, why = planned.technique or "", planned.why or ""
             yield Optimization(id=step_id, decision="skipped", reason=step.reason, technique=technique, why=why)
-
-
-def on_one_gpu(record: Record, rows: Sequence[Benchmark]) -> list[Benchmark]:
-    """Return the rows, without decisions for rows whose sides ran on different GPUs."""
-    if not rows:
-        return []
-
-    return list(without_decisions(record, rows))
-
-
-def node_results(record: Record) -> list[NodeResult]:
-    """Return the other machines that measured parts of the run."""
-    if not record.jobs:
-        return []
-
-    return list(nodes(record))
-
-
-def growth(record: Record, rows: Sequence[Benchmark], criteria: Criteria) -> tuple[list[Growth], list[str]]:
-    """Return the growth of benchmarks with several sizes, and warnings for those that grow faster than before."""
-    if not record.series:
-        return [], []
-
-    found = list(grown(record, rows, criteria))
-    return found, list(concerns(found))
-
-
-def attributions(record: Record, rows: Sequence[Benchmark]) -> list[Attribution]:
-    """Return the functions that made benchmarks slower."""
-    if not any(row.decision == "regressed" for row in rows):
-        return []
-    from perfflow.verdict.attribution import attributions
-
-    return list(attributions(record, rows))
-
-
-def kernel_results(record: Record, points: Sequence[RooflinePoint], peaks: Peaks) -> list[KernelResult]:
-    """Return the GPU kernels that steps profiled."""
-    if not any(step.kernels for _, step in record.ended_steps()):
-        return []
-
-    return list(judged_kernels(record, points, peaks))
-
-
-def across_gpus(
-    found: Sequence[KernelResult], rows: Sequence[Benchmark], points: Sequence[RooflinePoint], peaks: Peaks
-) -> list[OnGpu]:
-    """Return a line for each side of the kernels that ran on two GPUs."""
-    if not found:
-        return []
-
-    return list(on_each_gpu(found, rows, points, peaks))
-
-
-def advice(found: Findings) -> list[Recommendation]:
-    """Return the advice of perfflow's rules, followed by the tools' own advice on kernels."""
-    if not (found.rows or found.hotspots or found.kernels):
-        return []
-
-    return [*recommendations(found), *advice_of_tools(found.kernels)]
-
-
-def optimizations(record: Record) -> list[Optimization]:
-    """Return the candidates of the optimize stage."""
-    if not record.ledger and not any(planned.role == "candidate" for planned in record.planned.values()):
-        return []
-
-    return list(ledger(record))
 
 
 NOISIER = 2.0
@@ -302,22 +224,22 @@ def judge(record: Record, criteria: Criteria) -> Result:
         _ignored(row) if criteria.ignores(row.name) else acceptance.marked_tradeoffs(record, row, criteria)
         for row in plain
     ]
-    rows = on_one_gpu(record, rows)
+    rows = list(without_decisions(record, rows))
     rows, confirmed = gating.confirmed_scenarios(record, rows)
-    grown, concerns = growth(record, rows, criteria)
+    growths = list(grown(record, rows, criteria))
     verification = list(_verification(record))
     lost = list(out_of_time.unmeasured(record, criteria))
     measured, rows = rows, [*rows, *untimed.rows(record, criteria), *lost]
     once = without_inverse_rates(rows)
     verdict, reasons = _verdict(record, once, judged, verification, criteria)
     stored = two_stored(record)
-    blamed = attributions(record, once)
+    blamed = list(attributions(record, once))
     peaks = known_peaks(record, criteria)
     points = list(roof_points(record, measured, peaks))
-    kernels = kernel_results(record, points, peaks)
+    kernels = list(judged_kernels(record, points, peaks))
     found = Findings(record, criteria, verdict, once, judged, verification, blamed, list(_hotspots(record)))
     found = replace(found, kernels=kernels)
-    found = replace(found, advice=advice(found))
+    found = replace(found, advice=[*recommendations(found), *advice_of_tools(kernels)])
     # All parts are validated already, and building a validator for the whole result takes time.
     return Result.model_construct(
         schema_=SCHEMA,
@@ -325,22 +247,22 @@ def judge(record: Record, criteria: Criteria) -> Result:
         verdict=None if stored else verdict,
         gate=None if stored else Gate(status="pass" if verdict == "pass" else "fail"),
         evidence=list(_evidence(rows, criteria)),
-        reasons=[*reasons, *concerns],
+        reasons=[*reasons, *concerns(growths)],
         machine=record.machine,
-        nodes=node_results(record),
+        nodes=list(nodes(record)),
         trees={**record.trees, "candidate": _kept_tree(record) or record.trees.get("candidate")},
         steps=[_step(record, step_id) for step_id in record.planned],
         benchmarks=rows,
         targets=judged,
-        growth=grown,
+        growth=growths,
         peaks=list(peak_results(record, criteria, peaks)),
         roofline=points,
         kernels=kernels,
-        across_gpus=across_gpus(kernels, rows, points, peaks),
+        across_gpus=list(on_each_gpu(kernels, rows, points, peaks)),
         profiles=list(_profiles(record)),
         hotspots=list(found.hotspots),
         memory=list(_memory(record)),
-        optimizations=optimizations(record),
+        optimizations=list(ledger(record)),
         verification=verification,
         attributions=blamed,
         blind=Blind(**to_json(record.blind)) if record.blind else None,

@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pytest
 
-from perfflow.cli.init_command import KINDS
 from perfflow.jobs.start.write_starter import write
 from perfflow.library import detect_project
 from perfflow.library.detect_project import ProjectKind
@@ -94,10 +93,6 @@ def test_the_kind_is_told_by_files_and_its_workflow_can_run(
     assert ("no adapter" in found.note) == (
         kind in (ProjectKind.GO, ProjectKind.NODE, ProjectKind.MAVEN, ProjectKind.GRADLE)
     )
-
-
-def test_each_kind_can_be_asked_for() -> None:
-    assert sorted(KINDS) == sorted(ProjectKind)
 
 
 def test_of_two_kinds_one_is_chosen_and_the_other_named(tmp_path: Path) -> None:

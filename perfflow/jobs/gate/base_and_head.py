@@ -1,11 +1,6 @@
 """The regression gate: every measuring step compares base with head, each built in its own tree.
 
 Find accepted regressions that are already in the base's copy of the workflow. They are merged, so they are spent.
-
-The base of ``gate --against best-30d``: the best revision in the history of this machine.
-
-The stored values only choose the revision. It is then measured again, in pairs with head, so a lucky value in the
-history cannot fail a gate.
 """
 
 from __future__ import annotations

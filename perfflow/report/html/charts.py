@@ -443,7 +443,7 @@ def layout_figure(row: Benchmark, criteria: Criteria, names: Mapping[str, str] =
     caption = Markup("<code>{}</code> <code>{}</code>: {} code layouts of each side, between layouts ±{}").format(
         visible(row.name), visible(row.metric), layouts.n, f"{layouts.deviation:.1%}"
     )
-    picture = _picture_layout_chart(row, sides, layouts, criteria, names)
+    picture = _layout_picture(row, sides, layouts, criteria, names)
     return Markup("<figure><figcaption>{}</figcaption>{}</figure>").format(caption, picture)
 
 
@@ -456,7 +456,7 @@ def _per_layout(sample: Sample, layouts: LayoutsOf, side: int) -> list[float]:
     return [fmean(values) for values in found.values()]
 
 
-def _picture_layout_chart(
+def _layout_picture(
     row: Benchmark, sides: dict[str, list[float]], layouts: LayoutsOf, criteria: Criteria, names: Mapping[str, str]
 ) -> Markup:
     dimension, unit = criteria.metric(row.metric).dimension, unit_of_row(row, criteria)

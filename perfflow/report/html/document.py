@@ -302,9 +302,6 @@ def _samples(page: Page, result: Result, criteria: Criteria, order: TakingOrder)
         yield more.format(len(rows) - MOST_CHARTS)
 
 
-# Pictures that few runs have are imported only when needed.
-
-
 def _growth(page: Page, criteria: Criteria) -> Iterator[Markup]:
     yield from filter(None, (growth_figure(line, criteria, page.side_names) for line in page.growth[:MOST_CHARTS]))
 

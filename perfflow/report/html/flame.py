@@ -121,7 +121,7 @@ def tree_of(before: Mapping[Stack, float], after: Mapping[Stack, float]) -> Flam
         rows.append((frames[node], depth[node], kept))
         if is_shown:
             rows.append((SMALLER, depth[node] + 1, small))
-    return _columns_flame_tree(rows, (_step(before, totals[0][0]), _step(after, totals[0][1])), smallest)
+    return _tree_columns(rows, (_step(before, totals[0][0]), _step(after, totals[0][1])), smallest)
 
 
 def _preorder(
@@ -165,7 +165,7 @@ def _step(costs: Mapping[Stack, float], whole: float) -> float:
     return whole / STEPS
 
 
-def _columns_flame_tree(rows: Sequence[tuple[str, int, Sequence[float]]], step: Costs, smallest: float) -> FlameTree:
+def _tree_columns(rows: Sequence[tuple[str, int, Sequence[float]]], step: Costs, smallest: float) -> FlameTree:
     ranked = Counter(name for name, _, _ in rows).most_common()
     number = {name: place for place, (name, _) in enumerate(ranked)}
     return FlameTree(
@@ -279,7 +279,7 @@ def costs_of(profiles: Iterable[StackProfile]) -> Iterator[ProfileCosts]:
             unit,
             sides,
             (_mean(given[BEFORE], unit), _mean(given[AFTER], unit)),
-            _functions_flame_costs(before, after, changes),
+            _flame_functions(before, after, changes),
             changes,
             is_threaded,
         )
@@ -325,7 +325,7 @@ def _sample(profile: StackProfile, counts: Iterable[int]) -> float:
     return float(median_low(count for count in counts if count))
 
 
-def _functions_flame_costs(
+def _flame_functions(
     before: Sequence[OwnCosts], after: Sequence[OwnCosts], changes: Changes | None
 ) -> list[FlameFunction]:
     """Return all functions, sorted by their larger share of the two sides."""

@@ -14,7 +14,7 @@ from perfflow.tools.adapter import Role
 
 
 def performer_of(planned: Planned) -> Perform:
-    """Return the function that performs a step. Its module is imported on use, because few workflows use all roles."""
+    """Return the function that performs a step."""
     match planned.role:
         case Role.WORK if planned.step.background:
             return serve

@@ -431,7 +431,7 @@ def parse(call: Call[SimdShareOptions], usage: Usage) -> Parsed:
         raise ToolOutputError(f"{_CODE} is damaged: its samples do not add up")
     if not found.samples:
         raise ToolOutputError(perf.NO_SAMPLE)
-    loops = [loop for function in found.functions for loop in _loops_simd_share(function)]
+    loops = [loop for function in found.functions for loop in _hot_loops(function)]
     if not loops:
         reasons = "; ".join(reason for reason, _ in elsewhere.most_common(3)) or "objdump finds no instruction there"
         raise ToolOutputError(f"none of the sampled code can be disassembled: {reasons}")
@@ -450,7 +450,7 @@ def parse(call: Call[SimdShareOptions], usage: Usage) -> Parsed:
     return Parsed(readings, _hotspots(loops, found.samples), warnings=warnings)
 
 
-def _loops_simd_share(function: _SimdShareFunction) -> Collection[_Loop]:
+def _hot_loops(function: _SimdShareFunction) -> Collection[_Loop]:
     """Return the regions with samples. Samples that are not at an instruction of the function are left out.
 
     Each sample is attributed to the innermost function of the project at its address, else to the function itself.

@@ -33,7 +33,7 @@ from perfflow.tools.python import pytest_benchmark
 from perfflow.tools.result_set import JsonFormat, ResultSet, ValueCollector, at, facts, label, moment
 
 # pyperf has the same unit, bytes, for --track-memory (the process) and for --tracemalloc (Python's allocators).
-_METRICS_OF_PYPERF_JSON = {"second": "time", "byte": "rss", "integer": "count"}
+_STORED_METRICS = {"second": "time", "byte": "rss", "integer": "count"}
 _AMBIGUOUS = (
     "the file does not distinguish process memory from Python's own allocations (tracemalloc): bytes are read as rss"
 )
@@ -45,7 +45,7 @@ class _Facts(Json):
     model_config = ConfigDict(extra="allow")
 
     name: str = ""
-    unit: Annotated[str, one_of_keys(_METRICS_OF_PYPERF_JSON)] = "time"
+    unit: Annotated[str, one_of_keys(_STORED_METRICS)] = "time"
     loops: Counted = 1
     inner_loops: Counted = 1
     perfflow_cpu: JsonText[Figures] = Field(default=[])

@@ -64,7 +64,7 @@ _SPECIAL = re.compile(r"[\\.+*?()|\[\]{}^$#&\-~]")
 # End of a title that criterion truncated.
 _CUT = "..."
 # Length in bytes at which criterion truncates titles.
-_LONGEST_OF_CRITERION_FILES = 100
+_LONGEST_CRITERION_FILE = 100
 
 
 class Batches(NamedTuple):
@@ -163,7 +163,7 @@ def exactly(*names: str) -> str:
 
 
 def _exactly(name: str) -> str:
-    cut = len(name.encode()) >= _LONGEST_OF_CRITERION_FILES and name.endswith(_CUT)
+    cut = len(name.encode()) >= _LONGEST_CRITERION_FILE and name.endswith(_CUT)
     kept = name.removesuffix(_CUT) if cut else name
     return f"^{_SPECIAL.sub(lambda found: chr(92) + found[0], kept)}{'' if cut else '$'}"
 
@@ -233,12 +233,12 @@ _REMEDIES: Mapping[str, str] = {
 _AMBIGUOUS = re.compile(r"is ambiguous\.?\n.*following specifications:?\n(?P<names>(?: +\S+\n?)+)")
 _TARGET = "--target-dir"
 # The subfolder for builds with source lines for profilers.
-_LINES_OF_CARGO_PACKAGES = "/perfflow-lines"
+_CARGO_LINES = "/perfflow-lines"
 _COPIER = python_command.driver_command("cargo_units.py", __file__)
 _MOST_NAMED = 4
 # Members of a workspace are usually at most two folders deep.
 _MANIFESTS = ("Cargo.toml", "*/Cargo.toml", "*/*/Cargo.toml")
-_LONGEST_OF_CARGO_PACKAGES = 200
+_LONGEST_MESSAGE = 200
 
 
 class CargoOptions(adapter.Options):
@@ -296,12 +296,12 @@ def with_lines(target: str, profile: str, outside: Sequence[str]) -> tuple[str, 
         **{f'package."{name}".debug': "1" for name in outside},
     }
     options = (f"--config=profile.{profile}.{key}={value}" for key, value in settings.items())
-    return (f"--target-dir={target}{_LINES_OF_CARGO_PACKAGES}", *options)
+    return (f"--target-dir={target}{_CARGO_LINES}", *options)
 
 
 def shared_units(target: str, crate: str) -> Invocation:
     """Return the process that copies the built units of external crates to the folder of the build with lines."""
-    return Invocation((*_COPIER, target, target + _LINES_OF_CARGO_PACKAGES, str(Path(target).parent)), cwd=crate)
+    return Invocation((*_COPIER, target, target + _CARGO_LINES, str(Path(target).parent)), cwd=crate)
 
 
 def _without_target(args: Sequence[str]) -> Iterator[str]:
@@ -364,7 +364,7 @@ def built_benches(folder: Path) -> tuple[CargoExecutable, ...]:
 def panic(folder: Path) -> str:
     """Return the message of the last panic; '' if there was none."""
     found = _PANIC.findall(tool_files.last_bytes(folder))
-    return f"it panicked: {tool_files.clean_name(found[-1])[:_LONGEST_OF_CARGO_PACKAGES]}" if found else ""
+    return f"it panicked: {tool_files.clean_name(found[-1])[:_LONGEST_MESSAGE]}" if found else ""
 
 
 def why_cargo_failed(folder: Path) -> str:
@@ -375,13 +375,11 @@ def why_cargo_failed(folder: Path) -> str:
     if not first:
         return ""
     parts = list(dict.fromkeys(match["what"] for match in (gave_up, first) if match))
-    reason = ": ".join(tool_files.clean_name(part)[:_LONGEST_OF_CARGO_PACKAGES] for part in parts)
+    reason = ": ".join(tool_files.clean_name(part)[:_LONGEST_MESSAGE] for part in parts)
     reason += f" ({tool_files.clean_name(first['place'])})" if first["place"] else ""
     remedies = [remedy for pattern, remedy in _REMEDIES.items() if re.search(pattern, said)]
     if found := _AMBIGUOUS.search(said):
-        names = [
-            tool_files.clean_name(name)[:_LONGEST_OF_CARGO_PACKAGES] for name in found["names"].split()[:_MOST_NAMED]
-        ]
+        names = [tool_files.clean_name(name)[:_LONGEST_MESSAGE] for name in found["names"].split()[:_MOST_NAMED]]
         remedies.append(f"replace the name by one of these: {', '.join(names)}")
     return f"{reason}; {remedies[0]}" if remedies else reason
 
