@@ -18,9 +18,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-
-import capstone
-from capstone import Cs
+from typing import Any
 
 from perfflow.unchanged import elf
 from perfflow.unchanged.elf import Elf, ElfSection, Relocation, Symbol
@@ -250,7 +248,10 @@ class ProgramCode:
         return sorted(self._file.relocations)
 
     @cached_property
-    def _decoder(self) -> Cs:
+    def _decoder(self) -> Any:
+        # Its constants alone are a tenth of what a command imports, and few runs compare native code.
+        import capstone
+
         return capstone.Cs(capstone.CS_ARCH_X86, capstone.CS_MODE_64)
 
     # What counts as executed in every run

@@ -135,10 +135,11 @@ def test_memray_names_the_lines_that_ask(tmp_path: Path) -> None:
     assert wasting.line == 16
     assert wasting.share == pytest.approx(2 * keeping.share)
     assert 51_000_000 < values_of(parsed)["heap_peak"] < 51_300_000
-    # It keeps its blocks while it sleeps. memray samples every 10 ms, if its thread gets a core.
+    # It keeps its blocks while it sleeps. memray samples every 10 ms, if its thread gets a core, and until the process
+    # has ended, which takes longer on a busy machine.
     assert parsed.memory
     assert parsed.memory.axis == "time"
-    assert 50_000_000 < parsed.memory.held[-2] <= max(parsed.memory.held) < 51_300_000
+    assert 50_000_000 < max(parsed.memory.held) < 51_300_000
 
 
 def test_memray_of_what_python_keeps_in_arenas(tmp_path: Path) -> None:
