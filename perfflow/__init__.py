@@ -11,8 +11,9 @@ Each name is imported when it is first used, so that the command starts fast.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from perfflow.api.comparing import Comparison, compare
-    from perfflow.api.run import Benchmark, Bounds, DecisionRow, Run, Sample, SampleRow, Target, load
+    from perfflow.api.run import DecisionRow, Run, SampleRow, load
     from perfflow.model.errors import UserError
+    from perfflow.model.result import Benchmark, Bounds, Sample, TargetResult
 
     __version__: str
 
@@ -24,7 +25,7 @@ __all__ = [
     "Run",
     "Sample",
     "SampleRow",
-    "Target",
+    "TargetResult",
     "UserError",
     "__version__",
     "compare",
@@ -32,14 +33,14 @@ __all__ = [
 ]
 
 _PLACES = {
-    "Benchmark": "perfflow.api.run",
-    "Bounds": "perfflow.api.run",
+    "Benchmark": "perfflow.model.result",
+    "Bounds": "perfflow.model.result",
     "Comparison": "perfflow.api.comparing",
     "DecisionRow": "perfflow.api.run",
     "Run": "perfflow.api.run",
-    "Sample": "perfflow.api.run",
+    "Sample": "perfflow.model.result",
     "SampleRow": "perfflow.api.run",
-    "Target": "perfflow.api.run",
+    "TargetResult": "perfflow.model.result",
     "UserError": "perfflow.model.errors",
     "__version__": "perfflow.model.version",
     "compare": "perfflow.api.comparing",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -29,6 +30,15 @@ def test_the_architecture_page_lists_every_package() -> None:
     packages = {path.stem for path in PACKAGE.iterdir() if path.suffix == ".py" or (path / "__init__.py").is_file()}
     for package in packages - {"__init__", "__main__"}:
         assert f"| `{package}` |" in page
+
+
+def test_the_adapter_of_the_manual_uses_only_public_names() -> None:
+    page = (PACKAGE.parent / "docs" / "writing-a-tool.md").read_text()
+    public = page.partition("## A tool in perfflow's own tree")[0]
+    assert set(re.findall(r"^(?:from|import) (perfflow[\w.]*)", public, re.MULTILINE)) == {
+        "perfflow.plugin",
+        "perfflow.testing",
+    }
 
 
 def test_changelog_says_something_of_the_current_version() -> None:

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, get_args
 
-from perfflow.api.run import Benchmark, Bounds, Run, comparison_html, run_of
+from perfflow.api.run import Run, comparison_html, run_of
 from perfflow.jobs.compare.compare_stored import MOST_SEED, Question, as_run, new_folder, require_commands
 from perfflow.jobs.run.run import RunRequest, run
 from perfflow.model.errors import UserError
-from perfflow.model.result import Decision
+from perfflow.model.result import Benchmark, Bounds, Decision
 from perfflow.model.units import UnitError, duration
 from perfflow.report import terminal
 from perfflow.session.progress import NoProgress

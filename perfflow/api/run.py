@@ -10,8 +10,6 @@ A small HTML table of measured rows for notebooks, with the texts of the report.
 
 Loads a stored run by its id, its folder, or its result.json.
 
-Rows of a stored run as frozen objects, with the names of result.json (docs/result.md explains each field).
-
 The columns of tidy tables, shared by rows, CSV and data frames.
 """
 
@@ -31,133 +29,19 @@ from pathlib import Path
 from typing import Any, Literal, TypedDict, get_args, get_type_hints
 
 from perfflow.jobs.export.export import read_result
-from perfflow.model import result
 from perfflow.model.criteria import Criteria, criteria_from_json
 from perfflow.model.errors import UserError
 from perfflow.model.metrics import in_words
-from perfflow.model.readings import Design, Side
-from perfflow.model.result import Benchmark as Row
-from perfflow.model.result import Decision, Level, Result, TargetResult, TargetStatus
+from perfflow.model.readings import Side
+from perfflow.model.result import Benchmark, Bounds, Decision, Level, Result, Sample, TargetResult
 from perfflow.model.tree_facts import tree_of
 from perfflow.report.payloads.revision import has_changes, revision_of
-from perfflow.report.rows import comparison_of, is_bound
+from perfflow.report.rows import comparison_of
 from perfflow.report.text_table import csv_cell, visible
 from perfflow.store import run_folder
 from perfflow.store.result_file import to_text
 from perfflow.store.sample_order import Orders, TakingOrder, Wanted, order_in
 from perfflow.trees import repository
-
-
-@dataclass(frozen=True, slots=True)
-class Bounds:
-    """An estimate with its interval. An end is None if the samples do not bound it.
-
-    ``value``, ``low``, ``high``: shares for ``Benchmark.change`` (0.2 is +20%), factors for ``Benchmark.speedup``.
-
-    >>> import perfflow
-    >>> change = perfflow.load("latest").benchmark("count", "time").change
-    >>> round(change.value, 3)
-    0.2
-    >>> change.low < 0.2 < change.high
-    True
-    """
-
-    value: float | None
-    low: float | None
-    high: float | None
-
-
-@dataclass(frozen=True, slots=True)
-class Sample:
-    """One side of a row, in the row's base unit.
-
-    ``value`` is the row's statistic, ``low`` and ``high`` its 95% interval, None if there are too few samples.
-    ``n`` is the number of ``samples``, which are in the order of the pairs. ``at_most``: for each sample, whether it is
-    an upper bound, below which the tool cannot see; empty if none is.
-
-    >>> import perfflow
-    >>> baseline = perfflow.load("latest").benchmark("count", "time").baseline
-    >>> baseline.value, baseline.n, len(baseline.samples)
-    (0.125, 10, 10)
-    """
-
-    value: float | None
-    low: float | None
-    high: float | None
-    n: int
-    # Not in repr, since a notebook shows the row and there may be thousands of samples.
-    samples: tuple[float, ...] = field(repr=False)
-    at_most: tuple[bool, ...] = field(default=(), repr=False)
-
-
-@dataclass(frozen=True, slots=True)
-class Benchmark:
-    """One metric of one benchmark: a row of the report, with both sides.
-
-    ``metric``, ``statistic``, ``unit``: such as ``time``, ``p50``, ``s``; values are in this base unit.
-    ``better``: ``lower``, ``higher`` or ``none``. ``baseline``, ``candidate``: None if the side was not measured.
-    ``change``: candidate/baseline - 1. ``speedup``: how many times better; above 1 is better for every metric.
-    ``confidence``: of both intervals; None if they have none, as for exact figures.
-    ``decision``: None if nothing is decided about the row. ``level``: ``ok``, ``concern`` or ``action``.
-    ``gating``: whether the verdict rests on the row. ``why``: the reason for that.
-    ``pairs``: number of pairs that judge the row. ``in_pairs``: whether sample i of one side is the partner of sample i
-    of the other. ``design``: how samples were taken.
-    ``more``: about how many more pairs would settle an unproven row.
-    ``warnings``: cautions for reading the row.
-
-    >>> import perfflow
-    >>> row = perfflow.load("latest").benchmark("count", "time")
-    >>> row.baseline.value, row.candidate.value, row.unit
-    (0.125, 0.15, 's')
-    >>> row.decision, row.level, row.pairs
-    ('regressed', 'action', 10)
-    """
-
-    name: str
-    step: str
-    tool: str
-    metric: str
-    statistic: str
-    unit: str
-    better: Literal["lower", "higher", "none"]
-    baseline: Sample | None
-    candidate: Sample | None
-    change: Bounds | None
-    speedup: Bounds | None
-    confidence: float | None
-    decision: Decision | None
-    level: Level | None
-    gating: bool
-    why: str
-    pairs: int
-    in_pairs: bool
-    design: str | None
-    more: int | None
-    warnings: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Target:
-    """One requirement on one benchmark. ``measured``, ``low`` and ``high`` are in the base unit ``unit``.
-
-    ``status``: ``met``, ``not met``, ``unproven``, ``not measured``, ``not held by base`` if base of a gate is not
-    proven to meet it either, or ``not looked at`` if ``--benchmark`` chose others. ``detail``: the reason, or ''.
-
-    >>> import perfflow
-    >>> [(target.requirement, target.status) for target in perfflow.load("latest").targets]
-    [('<1s', 'met')]
-    """
-
-    benchmark: str
-    metric: str
-    statistic: str
-    requirement: str
-    measured: float | None
-    low: float | None
-    high: float | None
-    unit: str
-    status: TargetStatus
-    detail: str = ""
 
 
 class SampleRow(TypedDict):
@@ -257,13 +141,14 @@ def _all_samples(run: str, benchmarks: Iterable[Benchmark], order: TakingOrder) 
     for row in benchmarks:
         found: dict[SideName, Sample | None] = {"baseline": row.baseline, "candidate": row.candidate}
         sides = {side: sample for side, sample in found.items() if sample is not None}
-        values = {str(side): sample.samples for side, sample in sides.items()}
+        values = {str(side): tuple(sample.samples) for side, sample in sides.items()}
         orders = order.of(Wanted(row.step, row.name, row.metric, values))
         yield from _samples(run, row, sides, orders)
 
 
 def _samples(run: str, row: Benchmark, sides: Mapping[SideName, Sample], orders: Orders) -> Iterator[SampleRow]:
     longest = max((len(sample.samples) for sample in sides.values()), default=0)
+    bounded = {side: sample.at_most for side, sample in sides.items()}
     for number in range(longest):
         for side, sample in sides.items():
             if number < len(sample.samples):
@@ -277,7 +162,7 @@ def _samples(run: str, row: Benchmark, sides: Mapping[SideName, Sample], orders:
                     pair=number if row.in_pairs else None,
                     order=orders[side][number] if side in orders else None,
                     value=sample.samples[number],
-                    at_most=bool(sample.at_most) and sample.at_most[number],
+                    at_most=bool(bounded[side]) and bounded[side][number],
                 )
 
 
@@ -315,7 +200,7 @@ def decision_rows(run: str, benchmarks: Iterable[Benchmark]) -> Iterator[Decisio
         )
 
 
-_NONE = Bounds(None, None, None)
+_NONE = Bounds(value=None, low=None, high=None)
 
 
 Library = Literal["pandas", "polars"]
@@ -360,7 +245,7 @@ MOST_ROWS = 50
 """Most rows of a table, since a notebook stores its output in its file."""
 
 
-def comparison_html(title: str, rows: Sequence[Row], result: Result, *, names: bool) -> str:
+def comparison_html(title: str, rows: Sequence[Benchmark], result: Result, *, names: bool) -> str:
     """Return a table of rows with both sides, the change with its interval, and the decision; all text is escaped.
 
     ``names``: whether the benchmarks' names are a column.
@@ -382,7 +267,7 @@ def comparison_html(title: str, rows: Sequence[Row], result: Result, *, names: b
     return "\n".join(lines)
 
 
-def _cells(rows: Sequence[Row], criteria: Criteria, *, names: bool) -> Iterator[list[str]]:
+def _cells(rows: Sequence[Benchmark], criteria: Criteria, *, names: bool) -> Iterator[list[str]]:
     for row in rows:
         shown = comparison_of(row, criteria)
         name = [row.name] if names else []
@@ -438,7 +323,7 @@ class Run:
     baseline_revision: str | None
     dirty: bool
     benchmarks: tuple[Benchmark, ...]
-    targets: tuple[Target, ...]
+    targets: tuple[TargetResult, ...]
     warnings: tuple[str, ...]
     folder: Path | None
     _result: Result = field(repr=False)
@@ -602,8 +487,8 @@ def run_of(result: Result, folder: Path | None) -> Run:
         revision=revision,
         baseline_revision=baseline.revision if candidate.kind else None,
         dirty=has_changes(result),
-        benchmarks=tuple(map(_benchmark, result.benchmarks)),
-        targets=tuple(map(_target, result.targets)),
+        benchmarks=tuple(result.benchmarks),
+        targets=tuple(result.targets),
         warnings=(*info.warnings, *(f"{step.id}: {text}" for step in result.steps for text in step.warnings)),
         folder=folder,
         _result=result,
@@ -618,63 +503,3 @@ def _time(text: str, folder: Path | None) -> datetime:
         raise UserError.of(
             f"{where}{text!r} in its result.json is not a time", "was the file edited by hand?"
         ) from error
-
-
-def _benchmark(row: Row) -> Benchmark:
-    return Benchmark(
-        name=row.name,
-        step=row.step,
-        tool=row.tool,
-        metric=row.metric,
-        statistic=row.statistic,
-        unit=row.unit,
-        better=row.better,
-        baseline=_sample(row.baseline),
-        candidate=_sample(row.candidate),
-        change=_bounds(row.change),
-        speedup=_bounds(row.speedup),
-        confidence=row.confidence,
-        decision=row.decision,
-        level=row.level,
-        gating=row.gating,
-        why=row.why,
-        pairs=row.pairs,
-        in_pairs=_in_pairs(row),
-        design=row.design,
-        more=row.more,
-        warnings=tuple(row.warnings),
-    )
-
-
-def _in_pairs(row: Row) -> bool:
-    """Return whether both sides were measured in pairs."""
-    if not row.baseline or not row.candidate or not row.paired:
-        return False
-    in_turn = row.design in (Design.FEW, Design.FEW_LAYOUTS)
-    return not in_turn and len(row.baseline.samples) == len(row.candidate.samples)
-
-
-def _sample(side: result.Sample | None) -> Sample | None:
-    if side is None:
-        return None
-    bounded = tuple(bool(item.get("at_most")) for item in side.readings or []) if is_bound(side) else ()
-    return Sample(side.value, side.low, side.high, side.n, tuple(side.samples), bounded)
-
-
-def _bounds(found: result.Bounds | None) -> Bounds | None:
-    return None if found is None else Bounds(found.value, found.low, found.high)
-
-
-def _target(found: TargetResult) -> Target:
-    return Target(
-        found.benchmark,
-        found.metric,
-        found.statistic,
-        found.requirement,
-        found.measured,
-        found.low,
-        found.high,
-        found.unit,
-        found.status,
-        found.detail,
-    )

@@ -17,7 +17,7 @@ Shared definitions of the parts of result.json: their configuration, and numbers
 import math
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from perfflow.model.metrics import in_words
 from perfflow.model.readings import Design
@@ -149,10 +149,17 @@ class Sample(SamplesPart):
     low: Number
     high: Number
     n: int
-    samples: list[float]
-    readings: list[dict[str, Any]] | None = None
-    confirming: list[int] = []
+    # Not in repr, since a notebook shows the row and there may be thousands of samples.
+    samples: list[float] = Field(repr=False)
+    readings: list[dict[str, Any]] | None = Field(default=None, repr=False)
+    confirming: list[int] = Field(default=[], repr=False)
     """For each sample, the number of the confirmation that it is from, or 0; empty without confirmations."""
+
+    @property
+    def at_most(self) -> tuple[bool, ...]:
+        """For each sample, whether it is an upper bound, below which the tool cannot see; empty if none is."""
+        bounds = tuple(bool(item.get("at_most")) for item in self.readings or ())
+        return bounds if any(bounds) else ()
 
 
 class Bounds(SamplesPart):
@@ -477,6 +484,14 @@ class Benchmark(ResultPart):
     """Why it was not timed: both sides execute and read equal files, or execute equal functions; None if it was."""
     changed: bool = False
     """Whether a custom metric whose direction is not known differs between the sides."""
+
+    @property
+    def in_pairs(self) -> bool:
+        """Whether sample i of one side is the partner of sample i of the other."""
+        if not self.baseline or not self.candidate or not self.paired:
+            return False
+        in_turn = self.design in (Design.FEW, Design.FEW_LAYOUTS)
+        return not in_turn and len(self.baseline.samples) == len(self.candidate.samples)
 
     @property
     def title(self) -> str:

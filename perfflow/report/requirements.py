@@ -9,7 +9,6 @@ from perfflow.model.criteria import Criteria
 from perfflow.model.metrics import COMPARED_STATISTICS
 from perfflow.model.result import Benchmark, TargetResult
 from perfflow.model.units import UNBOUNDED, UNITS, Dimension, common_unit, format_change, parse_quantity, shown_quantity
-from perfflow.report.rows import is_bound
 from perfflow.report.table import NOTHING, Bar, Tone
 from perfflow.report.text_table import TARGET_TONES
 from perfflow.verdict.row_text import unit_beside_targets, unit_of_row
@@ -45,7 +44,7 @@ class RequirementLine:
 def requirement_of(target: TargetResult, criteria: Criteria, row: Benchmark | None) -> RequirementLine:
     """Return the line of one target; ``row`` is the measured row of its benchmark and metric."""
     side = (row.candidate or row.baseline) if row else None
-    bound = target.statistic not in COMPARED_STATISTICS and side is not None and is_bound(side)
+    bound = target.statistic not in COMPARED_STATISTICS and side is not None and bool(side.at_most)
     texts = _target_texts(target, criteria, row)
     one_value = texts[0] == texts[1] == texts[2] or target.low == target.high or target.measured is None or bound
     return RequirementLine(

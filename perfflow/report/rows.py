@@ -114,7 +114,7 @@ def value_with_interval(sample: Sample | None, dimension: Dimension, unit: str =
     if sample is None or sample.value is None:
         return NOTHING
     unit = unit or common_unit([sample.value], dimension)
-    if is_bound(sample):
+    if sample.at_most:
         return value_of(sample, dimension, unit)
     digits = digits_for(sample.value, sample.low, sample.high)
     text = shown_quantity(sample.value, dimension, unit=unit, digits=digits)
@@ -130,16 +130,11 @@ def value_with_interval(sample: Sample | None, dimension: Dimension, unit: str =
     return f"{text} ±{share:.1%}" if share >= 0.0005 else f"{text} ±<0.1%"
 
 
-def is_bound(sample: Sample) -> bool:
-    """Return whether a value is only known as an upper bound."""
-    return any(item.get("at_most") for item in sample.readings or [])
-
-
 def value_of(sample: Sample | None, dimension: Dimension, unit: str = "") -> str:
     """Return the value of one side without its interval, in ``unit`` if it is not ''."""
     if sample is None or sample.value is None:
         return NOTHING
-    return ("≤ " if is_bound(sample) else "") + shown_quantity(sample.value, dimension, unit=unit)
+    return ("≤ " if sample.at_most else "") + shown_quantity(sample.value, dimension, unit=unit)
 
 
 def comparison_of(row: Benchmark, criteria: Criteria, marks: Sequence[str] = ()) -> ComparisonLine:

@@ -1,0 +1,53 @@
+"""The names that adapters and readers of other distributions may use; see docs/writing-a-tool.md.
+
+All other modules may change in any version.
+"""
+
+from perfflow.model.errors import ToolOutputError
+from perfflow.model.metrics import Better, Metric, builtin_metrics
+from perfflow.model.readings import Hotspot, Parsed, Profile, Reading, Usage, reading_of_process
+from perfflow.model.units import Dimension
+from perfflow.tools.adapter import (
+    Adapter,
+    Call,
+    CommandOptions,
+    Effort,
+    Invocation,
+    Options,
+    Parts,
+    Profiler,
+    ProfilingMethod,
+    Program,
+    Role,
+)
+from perfflow.tools.tool_files import number, positive, read_json, read_text, whole
+
+__all__ = [
+    "Adapter",
+    "Better",
+    "Call",
+    "CommandOptions",
+    "Dimension",
+    "Effort",
+    "Hotspot",
+    "Invocation",
+    "Metric",
+    "Options",
+    "Parsed",
+    "Parts",
+    "Profile",
+    "Profiler",
+    "ProfilingMethod",
+    "Program",
+    "Reading",
+    "Role",
+    "ToolOutputError",
+    "Usage",
+    "builtin_metrics",
+    "number",
+    "positive",
+    "read_json",
+    "read_text",
+    "reading_of_process",
+    "whole",
+]
