@@ -37,7 +37,7 @@ from perfflow.model.result import Benchmark, Bounds, Decision, Level, Result, Sa
 from perfflow.model.tree_facts import tree_of
 from perfflow.report.payloads.revision import has_changes, revision_of
 from perfflow.report.rows import comparison_of
-from perfflow.report.text_table import csv_cell, visible
+from perfflow.report.sanitize import csv_cell, visible
 from perfflow.store import run_folder
 from perfflow.store.result_file import to_text
 from perfflow.store.sample_order import Orders, TakingOrder, Wanted, order_in

@@ -9,7 +9,8 @@ from typing import Any
 
 import click
 
-from perfflow.cli.console import say, say_page, shown_path, tell
+from perfflow.cli.console import shown_path
+from perfflow.cli.output import say, say_page, tell
 from perfflow.cli.style import style_of
 from perfflow.machine.facts import facts
 from perfflow.model.criteria import Criteria
@@ -17,9 +18,10 @@ from perfflow.model.errors import UserError
 from perfflow.model.metrics import default_statistic, in_words
 from perfflow.model.result import Sample
 from perfflow.report.rows import FigureLine, value_with_interval
+from perfflow.report.sanitize import visible, wrapped
 from perfflow.report.table import Column, Table, TextKind, mark, name, table, value, words
 from perfflow.report.tables import described, figures
-from perfflow.report.text_table import laid_out, visible, wrapped
+from perfflow.report.text_table import laid_out
 from perfflow.store.history import baselines, summary
 from perfflow.store.history.find_stored import open_source, passed_over
 from perfflow.store.history.stored import Source, Stored, branch_of, ending_of, stored_of

@@ -11,8 +11,9 @@ from typing import Any
 import click
 
 from perfflow.cli.ci import in_github, without_commands
-from perfflow.cli.console import say, shown, shown_path, tell
+from perfflow.cli.console import shown, shown_path
 from perfflow.cli.options import LOCK_TIMEOUT, SEED, TRUST, UNPROVEN, limit, placed, seconds
+from perfflow.cli.output import say, tell
 from perfflow.cli.style import style_of
 from perfflow.jobs.bisect.bisect import BisectRequest, FinishedBisection, bisect, show_again
 from perfflow.jobs.cluster.agent import HERE
@@ -20,7 +21,7 @@ from perfflow.jobs.cluster.placed_run import Placement, keep_as_run, placed_comm
 from perfflow.model.errors import Exit, UserError
 from perfflow.report import bisect_page
 from perfflow.report.bisect_page import tried_text
-from perfflow.report.text_table import ascii_text
+from perfflow.report.sanitize import ascii_text
 from perfflow.session.open_workflow import Opened, open_workflow
 from perfflow.store.result_file import FILE
 from perfflow.store.run_folder import REPORT, find

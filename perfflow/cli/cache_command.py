@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from perfflow.cli.clean_command import tell_removed
-from perfflow.cli.console import say
+from perfflow.cli.output import say
 from perfflow.jobs.clean.clean import PruneRequest
 from perfflow.jobs.clean.clean import prune as pruned
 from perfflow.jobs.gate.base_and_head import ends

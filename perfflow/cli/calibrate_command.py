@@ -8,14 +8,15 @@ from collections.abc import Sequence
 
 import click
 
-from perfflow.cli.console import say, shown, shown_path, tell
+from perfflow.cli.console import shown, shown_path
 from perfflow.cli.options import LOCK_TIMEOUT, SEED, TRUST, placed, seconds
+from perfflow.cli.output import say, tell
 from perfflow.cli.style import style_of
 from perfflow.jobs.calibrate.calibrate import CalibrateRequest, Calibration, calibrate
 from perfflow.jobs.cluster.placed_run import Placement, placed_command
 from perfflow.model.errors import Exit, UserError
 from perfflow.report.bisect_page import render
-from perfflow.report.text_table import ascii_text, visible, wrapped
+from perfflow.report.sanitize import ascii_text, visible, wrapped
 from perfflow.session.open_workflow import Opened, open_workflow
 from perfflow.store import result_file
 from perfflow.store.result_file import CALIBRATION_SCHEMA, CalibrationEntry, to_json

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 from perfflow.model.result import WARNED, Result
-from perfflow.report.text_table import visible
+from perfflow.report.sanitize import visible
 
 MOST_ANNOTATIONS = 10
 """GitHub shows only a limited number of annotations for a step."""

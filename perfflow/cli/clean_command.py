@@ -7,10 +7,10 @@ from pathlib import Path
 
 import click
 
-from perfflow.cli.console import say
+from perfflow.cli.output import say
 from perfflow.jobs.clean.clean import IN_USE, KINDS, CleanRequest, Removed, clean
 from perfflow.model.units import Dimension, format_quantity
-from perfflow.report.text_table import visible
+from perfflow.report.sanitize import visible
 from perfflow.trees import repository
 
 

@@ -18,8 +18,9 @@ import click
 from click.core import ParameterSource
 
 from perfflow.cli import ci, run_command
-from perfflow.cli.console import SignsOfLife, exit_of, print_verdict, say, shown, tell
+from perfflow.cli.console import SignsOfLife, exit_of, print_verdict, shown
 from perfflow.cli.options import LOCK_TIMEOUT, SEED, UNPROVEN, limit, seconds, usable
+from perfflow.cli.output import say, tell
 from perfflow.cli.plan_command import print_plan
 from perfflow.cli.style import style_of
 from perfflow.jobs.against.stored_base import StoredBase, compare_head, measured_steps, require_usable
@@ -36,7 +37,7 @@ from perfflow.jobs.run.run import FinishedRun, RunRequest, run
 from perfflow.model.errors import Exit, UserError
 from perfflow.model.secrets import masked, secrets_in
 from perfflow.report import terminal
-from perfflow.report.text_table import ascii_text, visible
+from perfflow.report.sanitize import ascii_text, visible
 from perfflow.session.open_workflow import Opened, select
 from perfflow.store import run_folder
 from perfflow.store.history.find_stored import find, names_stored, not_found, passed_over

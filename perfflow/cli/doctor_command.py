@@ -9,12 +9,12 @@ from pathlib import Path
 
 import click
 
-from perfflow.cli.console import say, say_page, tell
+from perfflow.cli.output import say, say_page, tell
 from perfflow.cli.style import style_of
 from perfflow.machine import noise, settings
 from perfflow.machine.noise_findings import NoiseFinding
 from perfflow.model.errors import UserError
-from perfflow.report.text_table import cells, padded, visible, wrapped
+from perfflow.report.sanitize import cells, padded, visible, wrapped
 
 
 @click.command("doctor")

@@ -9,12 +9,13 @@ from typing import Any
 
 import click
 
-from perfflow.cli.console import say, say_page
+from perfflow.cli.output import say, say_page
 from perfflow.cli.style import style_of
 from perfflow.jobs.cluster.slurm import CheckedExecutor, executors
 from perfflow.model.errors import Exit
+from perfflow.report.sanitize import visible, wrapped
 from perfflow.report.table import Table, mark, name, table, words
-from perfflow.report.text_table import laid_out, visible, wrapped
+from perfflow.report.text_table import laid_out
 
 
 @click.command("executors")

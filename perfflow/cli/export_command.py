@@ -10,12 +10,13 @@ import click
 
 from perfflow.api.run import FILES, Table, chunks, run_of
 from perfflow.cli.ci import in_github, without_commands
-from perfflow.cli.console import say, shown_path, tell
+from perfflow.cli.console import shown_path
+from perfflow.cli.output import say, tell
 from perfflow.jobs.export.export import default_folder, export, profile_files, read_previous, read_result
 from perfflow.model.errors import UserError
 from perfflow.model.result import Result
 from perfflow.report.payloads.files import ExportOptions
-from perfflow.report.text_table import visible
+from perfflow.report.sanitize import visible
 from perfflow.store.run_folder import find
 from perfflow.trees import repository
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from perfflow.execute.schedule import StepRun, StepStatus
 from perfflow.plan.plan import Planned
-from perfflow.report.text_table import NO_EDGE, visible, wrapped
+from perfflow.report.sanitize import NO_EDGE, visible, wrapped
 from perfflow.store.run_facts import Try
 
 MOST_COMMAND_LINES = 12

@@ -10,8 +10,9 @@ from typing import Any
 
 import click
 
-from perfflow.cli.console import say, say_page, shown, tell
+from perfflow.cli.console import shown
 from perfflow.cli.options import LOCK_TIMEOUT, TRUST, seconds, usable
+from perfflow.cli.output import say, say_page, tell
 from perfflow.cli.style import style_of
 from perfflow.jobs.against.confirm import PairSettings, confirm
 from perfflow.jobs.history import collect, overview, site, suspicion_report, trends
@@ -21,7 +22,8 @@ from perfflow.jobs.history.trends import HistoryFilter
 from perfflow.jobs.run.run import FinishedRun, RunRequest, run
 from perfflow.model.errors import Exit, UserError
 from perfflow.report.history_tables import suspicions
-from perfflow.report.text_table import laid_out, visible
+from perfflow.report.sanitize import visible
+from perfflow.report.text_table import laid_out
 from perfflow.session.session import now
 from perfflow.trees import repository
 

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import click
 
-from perfflow.cli.console import say
+from perfflow.cli.output import say
 from perfflow.jobs.start.write_starter import write
 from perfflow.library.detect_project import LOOKED_FOR, ProjectKind
 from perfflow.library.starter_for import start
-from perfflow.report.text_table import visible
+from perfflow.report.sanitize import visible
 from perfflow.trees import repository
 
 
@@ -19,7 +19,9 @@ from perfflow.trees import repository
 @click.option("--command", "measured", default="", metavar="COMMAND", help="The command to measure.")
 @click.option("--name", default="", help="Name of the workflow (default: the name of the project).")
 @click.option(
-    "--kind", type=click.Choice(list(ProjectKind)), help="Kind of project (default: detected from the files)."
+    "--kind",
+    type=click.Choice([kind.value for kind in ProjectKind]),
+    help="Kind of project (default: detected from the files).",
 )
 def command(measured: str, name: str, kind: str | None) -> None:
     """Write a first workflow for this project into workflows/. Overwrites nothing and runs nothing."""

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from perfflow.cli.console import say, say_page, tell
+from perfflow.cli.output import say, say_page, tell
 from perfflow.cli.style import style_of
 from perfflow.jobs.catalog.descriptions import LONGEST, preview
 from perfflow.jobs.library import item_text, pin_references
@@ -20,8 +20,9 @@ from perfflow.library.pinned import is_tool
 from perfflow.model.errors import Severity, UserError
 from perfflow.plan.plan import MISSING
 from perfflow.report import sections
+from perfflow.report.sanitize import visible
 from perfflow.report.table import mark, name, table
-from perfflow.report.text_table import laid_out, visible
+from perfflow.report.text_table import laid_out
 from perfflow.session.open_workflow import open_workflow
 from perfflow.trees import repository
 

@@ -10,14 +10,14 @@ from typing import Any
 
 import click
 
-from perfflow.cli.console import say, say_page
+from perfflow.cli.output import say, say_page
 from perfflow.cli.style import style_of
 from perfflow.execute.prepare import Inspection
 from perfflow.jobs.catalog import descriptions
 from perfflow.model.errors import UserError
 from perfflow.model.similar import TOOLS
+from perfflow.report.sanitize import visible
 from perfflow.report.tables import described
-from perfflow.report.text_table import visible
 from perfflow.trees import repository
 
 

@@ -184,7 +184,7 @@ class Commands(click.Group):
 
 def _print_version(ctx: click.Context, _param: click.Parameter, value: bool) -> None:
     if value and not ctx.resilient_parsing:
-        from perfflow.cli.console import say
+        from perfflow.cli.output import say
         from perfflow.model.version import described
 
         say(f"perfflow {described()}")
@@ -262,7 +262,7 @@ def _report(error: Exception | KeyboardInterrupt) -> Exit:
 
 
 def _print_error(text: str) -> None:
-    from perfflow.cli.console import tell
+    from perfflow.cli.output import tell
 
     tell(f"{text}\n")
 
@@ -282,7 +282,7 @@ def _remedy(error: OSError) -> str:
 
     # Help texts are printed by click itself.
     if [*traceback.walk_tb(error.__traceback__)][-1][0].f_code is click.echo.__code__:
-        from perfflow.cli.console import lost_output
+        from perfflow.cli.output import lost_output
 
         return str(lost_output(error))
     where = f"{error.filename}: " if error.filename else ""

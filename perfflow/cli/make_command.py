@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from perfflow.cli.console import say
+from perfflow.cli.output import say
 from perfflow.library import search_path
 from perfflow.library.makefile import fragment
 from perfflow.session.session import of_project

@@ -7,10 +7,11 @@ from pathlib import Path
 import click
 
 from perfflow.cli import ci
-from perfflow.cli.console import print_verdict, tell
+from perfflow.cli.console import print_verdict
 from perfflow.cli.options import UNPROVEN
+from perfflow.cli.output import tell
 from perfflow.jobs.merge.merge import merge
-from perfflow.report.text_table import visible
+from perfflow.report.sanitize import visible
 from perfflow.store.run_folder import REPORT
 from perfflow.trees import repository
 

@@ -13,7 +13,8 @@ from typing import Any
 
 import click
 
-from perfflow.cli.console import shown_path, tell
+from perfflow.cli.console import shown_path
+from perfflow.cli.output import tell
 from perfflow.jobs.cluster import placed_run, slurm
 from perfflow.jobs.cluster.placed_run import DetachedError, Placement
 from perfflow.model.errors import Exit, UserError

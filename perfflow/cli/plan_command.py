@@ -8,8 +8,8 @@ from dataclasses import replace
 
 import click
 
-from perfflow.cli.console import say, say_page
 from perfflow.cli.options import BENCHMARKS, seconds
+from perfflow.cli.output import say, say_page
 from perfflow.cli.style import style_of
 from perfflow.jobs.catalog import descriptions
 from perfflow.jobs.catalog.descriptions import LEFT_OUT, SKIPPED, preview

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import click
 
-from perfflow.cli.console import say
+from perfflow.cli.output import say
 from perfflow.jobs.export.export import read_result
 from perfflow.jobs.publish.github_api import GitHub, PostTarget, commit_of, post_check, post_comment
 from perfflow.model.errors import UserError
-from perfflow.report.text_table import visible
+from perfflow.report.sanitize import visible
 from perfflow.store.run_folder import find
 from perfflow.trees import repository
 

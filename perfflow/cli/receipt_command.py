@@ -9,12 +9,12 @@ from typing import Any
 
 import click
 
-from perfflow.cli.console import say
+from perfflow.cli.output import say
 from perfflow.jobs.receipts.verify import Verified
 from perfflow.jobs.receipts.verify import verify as verified
 from perfflow.model.errors import UserError
 from perfflow.model.result import Result
-from perfflow.report.text_table import visible
+from perfflow.report.sanitize import visible
 from perfflow.store.history.find_stored import open_source
 from perfflow.store.run_folder import find
 from perfflow.trees import repository

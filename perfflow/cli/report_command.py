@@ -10,8 +10,9 @@ import click
 
 from perfflow.cli.bisect_command import print_bisection
 from perfflow.cli.calibrate_command import print_findings
-from perfflow.cli.console import exit_of, print_verdict, say, shown_path
+from perfflow.cli.console import exit_of, print_verdict, shown_path
 from perfflow.cli.options import UNPROVEN
+from perfflow.cli.output import say
 from perfflow.jobs.bisect.bisect import show_again
 from perfflow.jobs.calibrate.calibrate import known_of_this_machine, write_page
 from perfflow.jobs.rejudge.rejudge import Rejudged, rejudge

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from perfflow.cli.console import say, tell
+from perfflow.cli.output import say, tell
 from perfflow.jobs.start.rewritten_file import Rewritten, write
 from perfflow.model.errors import Exit, UserError
-from perfflow.report.text_table import visible
+from perfflow.report.sanitize import visible
 
 
 def rewrite(name: str, how: Callable[[str], Rewritten], *, check: bool) -> int:

@@ -20,7 +20,7 @@ from typing import Any
 import click
 
 from perfflow.cli import ci
-from perfflow.cli.console import print_verdict, say, shown, shown_path, tell
+from perfflow.cli.console import print_verdict, shown, shown_path
 from perfflow.cli.options import (
     BENCHMARKS,
     LOCK_TIMEOUT,
@@ -34,6 +34,7 @@ from perfflow.cli.options import (
     seconds,
     usable,
 )
+from perfflow.cli.output import say, tell
 from perfflow.cli.plan_command import print_plan
 from perfflow.jobs.against.best_revision import best_revision
 from perfflow.jobs.catalog.descriptions import gate_plan, lacking, said_unable
@@ -46,7 +47,7 @@ from perfflow.model.result import Result
 from perfflow.plan.coverage import ONE_SIDED
 from perfflow.plan.groups import Shard, shard_of, sharded
 from perfflow.report.page import taking_over
-from perfflow.report.text_table import visible
+from perfflow.report.sanitize import visible
 from perfflow.session.open_workflow import Opened, select
 from perfflow.store.run_folder import REPORT, find
 from perfflow.trees.overlay import inside

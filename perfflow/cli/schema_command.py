@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from perfflow.cli.console import say
+from perfflow.cli.output import say
 from perfflow.workflow.shape import schema_text
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from perfflow.cli.console import say, say_page
+from perfflow.cli.output import say, say_page
 from perfflow.cli.style import style_of
 from perfflow.jobs.catalog import descriptions
 from perfflow.jobs.catalog.descriptions import merged

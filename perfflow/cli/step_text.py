@@ -8,7 +8,7 @@ from perfflow.execute.schedule import StepRun, StepStatus
 from perfflow.machine.lock import LockQueue
 from perfflow.plan.plan import Planned
 from perfflow.report.expected import ExpectedTime
-from perfflow.report.text_table import padded, shortened, visible, wrapped
+from perfflow.report.sanitize import padded, shortened, visible, wrapped
 from perfflow.sampling.pairs import SamplingProgress
 
 ASCII = {"✓": "+", "✗": "x", "…": ".", "▶": ">", "·": "."}

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TextIO
 
-from perfflow.report.text_table import NO_EDGE
+from perfflow.report.sanitize import NO_EDGE
 
 ALWAYS, AUTO, NEVER = "always", "auto", "never"
 NARROWEST = 20

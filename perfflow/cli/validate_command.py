@@ -9,11 +9,11 @@ from pathlib import Path
 
 import click
 
-from perfflow.cli.console import say
+from perfflow.cli.output import say
 from perfflow.library import search_path
 from perfflow.model.errors import Exit, Problem, Severity, UserError, in_file_order
 from perfflow.plan.plan import MISSING
-from perfflow.report.text_table import visible
+from perfflow.report.sanitize import visible
 from perfflow.session.compared_trees import problems_of
 from perfflow.session.open_workflow import open_workflow
 from perfflow.trees import repository

@@ -11,19 +11,10 @@ from dataclasses import replace
 
 from perfflow.model.metrics import in_words
 from perfflow.model.units import Dimension, format_quantity
+from perfflow.report.sanitize import NO_EDGE, ascii_text, fitted, shortened, visible, wrapped
 from perfflow.report.sections import Bullets, CodeBlock, Prose, ReportDocument, ReportSection, named, quoted, quotes
 from perfflow.report.table import NOTHING, Cell, Table, drawn, mark, name, table, value, with_aside, words
-from perfflow.report.text_table import (
-    NO_EDGE,
-    ascii_text,
-    fitted,
-    laid_out,
-    on_one_axis,
-    ratio_of_interval,
-    shortened,
-    visible,
-    wrapped,
-)
+from perfflow.report.text_table import laid_out, on_one_axis, ratio_of_interval
 from perfflow.store.result_file import CalibrationEntry, CalibrationFinding
 from perfflow.trees.line_history import Described
 from perfflow.verdict.bisection import Bisected, BisectionOutcome, JudgedRevision, change_text

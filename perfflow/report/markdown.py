@@ -7,9 +7,10 @@ from collections.abc import Callable, Mapping, Sequence
 
 from perfflow.model.result import Result
 from perfflow.report.page import page_of
+from perfflow.report.sanitize import shortened, visible
 from perfflow.report.sections import Block, Bullets, CodeBlock, Fold, Prose, ReportDocument, report_of
 from perfflow.report.table import Bar, Cell, Column, Density, Span, Table, Text, TextKind
-from perfflow.report.text_table import BLANK, LETTERS, drawn, shortened, visible
+from perfflow.report.text_table import BLANK, LETTERS, drawn
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]()<>#+!|~$^])")
 _LINKED = re.compile(r"\b(www(?=\.)|gh(?=-\d))", re.IGNORECASE)

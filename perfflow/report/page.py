@@ -49,17 +49,10 @@ from perfflow.report.rows import (
     values_of,
 )
 from perfflow.report.same_function import Joined, joined_of
+from perfflow.report.sanitize import visible
 from perfflow.report.table import NOTHING
 from perfflow.report.technique_order import before_each
-from perfflow.report.text_table import (
-    MOST_ROWS,
-    Truncated,
-    rank_of_row,
-    rank_of_target,
-    requirement_bar,
-    truncated,
-    visible,
-)
+from perfflow.report.text_table import MOST_ROWS, Truncated, rank_of_row, rank_of_target, requirement_bar, truncated
 from perfflow.report.untimed import blind_line, untimed_line
 from perfflow.verdict import gating
 from perfflow.verdict.comparison import without_inverse_rates

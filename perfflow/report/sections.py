@@ -20,9 +20,9 @@ from typing import Any
 from perfflow.report import tables
 from perfflow.report.findings import Culprit
 from perfflow.report.page import Ledger, Page, TryLine
+from perfflow.report.sanitize import fitted, shortened, visible, wrapped
 from perfflow.report.table import Span, Table, Text, TextKind
 from perfflow.report.tables import described
-from perfflow.report.text_table import fitted, shortened, visible, wrapped
 
 
 @dataclass(frozen=True)

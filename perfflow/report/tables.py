@@ -17,6 +17,7 @@ from perfflow.report.page import Counted, MachineLine, Page, PlannedLine, Profil
 from perfflow.report.requirements import RequirementLine
 from perfflow.report.rows import ComparisonLine, FigureLine
 from perfflow.report.same_function import Joined
+from perfflow.report.sanitize import NO_EDGE, cells, padded, visible, wrapped
 from perfflow.report.table import (
     NOTHING,
     Cell,
@@ -34,17 +35,7 @@ from perfflow.report.table import (
     with_aside,
     words,
 )
-from perfflow.report.text_table import (
-    NO_EDGE,
-    cells,
-    densities,
-    on_one_axis,
-    padded,
-    ratio_of_change,
-    ratio_of_speedup,
-    visible,
-    wrapped,
-)
+from perfflow.report.text_table import densities, on_one_axis, ratio_of_change, ratio_of_speedup
 
 BENCHMARK, METRIC, LOCATION = name("Benchmark"), name("Metric"), name("Location")
 ADDED, ADDED_BY_ALL = (Column(title, TextKind.WORDS, right=True) for title in ("Absolute change", "Cost added"))

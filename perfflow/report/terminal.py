@@ -21,24 +21,10 @@ from perfflow.report.findings import Culprit
 from perfflow.report.page import FEW_LINES, FailedStep, Page, ProfileTable, TryLine, failed_steps, page_of
 from perfflow.report.requirements import without_repeated_reasons
 from perfflow.report.rows import OTHER_THAN_MEDIANS, ComparisonLine, differ_from_medians, grown_memory, values_of
+from perfflow.report.sanitize import MARKS, NO_EDGE, ascii_text, cells, fitted, shortened, visible, wrapped
 from perfflow.report.table import Span, Table, TextKind, Tone
 from perfflow.report.tables import distributions
-from perfflow.report.text_table import (
-    LONGEST_NAME,
-    LONGEST_NOTE,
-    MARKS,
-    NO_EDGE,
-    Line,
-    RowGroup,
-    ascii_text,
-    cells,
-    fitted,
-    folded,
-    laid_out,
-    shortened,
-    visible,
-    wrapped,
-)
+from perfflow.report.text_table import LONGEST_NAME, LONGEST_NOTE, Line, RowGroup, folded, laid_out
 from perfflow.stats.paired_test import Interval
 from perfflow.verdict.decide import remaining
 from perfflow.verdict.row_text import unit_of_row

@@ -69,7 +69,8 @@ from perfflow.store import run_folder
 from perfflow.store.receipts import manifest as receipt_files
 from perfflow.store.record import SCHEMA, Record, reading_to_json
 from perfflow.store.run_facts import NOTHING, PlannedStep
-from perfflow.store.run_folder import EVENTS, EventStore, FolderError, RunFolder, events
+from perfflow.store.run_folder import EVENTS, EventStore, RunFolder, events
+from perfflow.store.write_failure import FolderError
 from perfflow.tools.adapter import Pace, Role
 from perfflow.trees import repository
 from perfflow.trees.python_layout import environment

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from perfflow.report.text_table import cells
+from perfflow.report.sanitize import cells
 
 _PARTS = re.compile(r"\x1b\[(?P<number>[\d;]*)(?P<action>[A-Za-z])|(?P<end>\r?\n)|(?P<back>\r)|(?P<text>[^\x1b\r\n]+)")
 

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from perfflow.machine.lock import machine_alone
-from perfflow.report.text_table import cells
+from perfflow.report.sanitize import cells
 from tests.cli.shell import perfflow, start, write
 from tests.session.test_adaptive import NOISY as PROGRAM
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from perfflow.jobs.history import collect
-from perfflow.report.text_table import csv_cell
+from perfflow.report.sanitize import csv_cell
 from perfflow.store import run_folder
 from perfflow.store.history.connections import SqliteConnection
 from tests.cli.namespace import script

@@ -33,7 +33,7 @@ from perfflow.execute.schedule import StepRun, StepStatus
 from perfflow.machine.lock import LockQueue
 from perfflow.plan.plan import Planned
 from perfflow.report.expected import ExpectedTime
-from perfflow.report.text_table import cells
+from perfflow.report.sanitize import cells
 from perfflow.sampling.pairs import SamplingProgress
 from perfflow.tools.adapter import Role
 from tests.cli.screen import Terminal

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from perfflow.cli.style import style_of
-from perfflow.report.text_table import NO_EDGE
+from perfflow.report.sanitize import NO_EDGE
 from tests.cli.shell import perfflow, write
 
 LONG = "a reason that is longer than any terminal is wide " * 4

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from perfflow.report.bisect_page import render
-from perfflow.report.text_table import cells
+from perfflow.report.sanitize import cells
 from perfflow.store.result_file import CalibrationFinding
 from tests.report.results import HOSTILE
 

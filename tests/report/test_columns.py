@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from perfflow.report.sanitize import NO_EDGE, cells, visible, wrapped
 from perfflow.report.tables import described
-from perfflow.report.text_table import NO_EDGE, cells, visible, wrapped
 from tests.report.results import HOSTILE
 
 TEXTS = st.text(max_size=80).map(visible)

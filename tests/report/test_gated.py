@@ -20,8 +20,9 @@ from perfflow.report.html import document
 from perfflow.report.markdown import document_text
 from perfflow.report.page import page_of
 from perfflow.report.payloads.comment import comment
+from perfflow.report.sanitize import cells
 from perfflow.report.sections import ReportDocument
-from perfflow.report.text_table import MOST_ROWS, cells
+from perfflow.report.text_table import MOST_ROWS
 from perfflow.store.result_file import read, to_text
 from perfflow.store.sample_order import TakingOrder
 from tests.report.gated import BLAMED, ROUTE, advised, as_gate, gated, hostile_gate, passed

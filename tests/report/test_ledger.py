@@ -14,7 +14,7 @@ from perfflow.model.criteria import criteria_from_json
 from perfflow.model.result import Result
 from perfflow.report import markdown, terminal
 from perfflow.report.page import MOST_DIFF_LINES, ledger_of
-from perfflow.report.text_table import cells
+from perfflow.report.sanitize import cells
 from perfflow.store.result_file import to_text
 from perfflow.verdict.evidence import parse
 from perfflow.verdict.from_result import record_of_result

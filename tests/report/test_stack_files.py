@@ -16,8 +16,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from perfflow.model.stacks import Stack, StackProfile, read_folded
+from perfflow.report.sanitize import visible
 from perfflow.report.stack_files.files import FORMATS, files_of
-from perfflow.report.text_table import visible
 
 READER = Path(__file__).with_name("viewers") / "speedscope.js"
 VIEWERS = Path(__file__).parents[2] / ".venv" / "viewers"

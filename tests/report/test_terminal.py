@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from perfflow.model.result import Result
 from perfflow.report import terminal
-from perfflow.report.text_table import cells, fitted, padded, shortened, visible
+from perfflow.report.sanitize import cells, fitted, padded, shortened, visible
 from tests.report.results import HOSTILE, everything, hostile, single, stored
 from tests.verdict.records import criteria, ended, judged, pairs, planned
 

@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from perfflow.model.result import Result
 from perfflow.report import tables
 from perfflow.report.page import page_of
+from perfflow.report.sanitize import NO_EDGE, ascii_text, cells
 from perfflow.report.table import Bar, Cell, Column, Density, Table, TextKind, Tone, mark, name, table, value, words
-from perfflow.report.text_table import LEAST_DRAWN, NO_EDGE, TextTable, ascii_text, cells, drawn, laid_out
+from perfflow.report.text_table import LEAST_DRAWN, TextTable, drawn, laid_out
 from tests.report.exported import large
 from tests.report.gated import gated, hostile_gate
 from tests.report.results import HOSTILE, everything, hostile, stored

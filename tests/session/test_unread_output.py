@@ -8,7 +8,7 @@ import pytest
 
 from perfflow.model.result import Result
 from perfflow.report import markdown, terminal
-from perfflow.report.text_table import NO_EDGE
+from perfflow.report.sanitize import NO_EDGE
 from tests.session.project import Project, row, step
 
 SEARCH = """

@@ -14,7 +14,7 @@ from perfflow.model.criteria import Criteria
 from perfflow.model.readings import Side
 from perfflow.model.targets import is_chosen
 from perfflow.plan.plan import Planned
-from perfflow.report.text_table import shortened
+from perfflow.report.sanitize import shortened
 from perfflow.session.bench import Bench
 from perfflow.session.known_names import NothingChosenError
 from perfflow.session.list_benchmarks import list_benchmarks

@@ -32,7 +32,7 @@ from perfflow.session.session import Perform, RunSession, calibration_kept, paus
 from perfflow.session.steps.by_role import performer_of
 from perfflow.store import result_file, run_folder
 from perfflow.store.result_file import CalibrationEntry, CalibrationFinding
-from perfflow.store.run_folder import exit_of_write_failure, write_remedy
+from perfflow.store.write_failure import exit_of_write_failure, write_remedy
 from perfflow.tools.adapter import Role
 from perfflow.verdict.calibration import FEWEST_PAIRS, Trial, findings
 

@@ -36,7 +36,8 @@ from perfflow.store.history.summary import (
     summaries_of,
     to_line,
 )
-from perfflow.store.run_folder import HOME, RESULT, home, is_read_only, only_writer
+from perfflow.store.run_folder import HOME, RESULT, home, only_writer
+from perfflow.store.write_failure import is_read_only
 from perfflow.tools import regular_files
 from perfflow.tools.result_set import ResultSet
 from perfflow.tools.shell import data_js

@@ -16,8 +16,8 @@ from perfflow.model.metrics import in_words
 from perfflow.model.plain_data import to_json
 from perfflow.report import history_tables
 from perfflow.report.history_tables import ChangeRow, IndexRow, Shift
+from perfflow.report.sanitize import csv_cell
 from perfflow.report.table import Table, Tone
-from perfflow.report.text_table import csv_cell
 from perfflow.store.history.stored import suggestion
 from perfflow.tools.tool_files import clean_name
 

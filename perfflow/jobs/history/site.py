@@ -24,7 +24,8 @@ from perfflow.jobs.history.trends import HistoryFilter, SeriesTrend, parameters_
 from perfflow.model.errors import UserError
 from perfflow.report.history_tables import Followed
 from perfflow.report.html.history_site import FOLDER, INDEX, MOST_DRAWN, path_of, render_benchmark, render_index
-from perfflow.store.run_folder import exit_of_write_failure, write_remedy, write_text
+from perfflow.store.run_folder import write_text
+from perfflow.store.write_failure import exit_of_write_failure, write_remedy
 
 FEWEST = 40
 """The fewest items for each process. With fewer, its start would take longer than it saves."""

@@ -24,7 +24,7 @@ from statistics import fmean
 
 from perfflow.model.errors import UserError
 from perfflow.model.result import Result
-from perfflow.report.text_table import visible
+from perfflow.report.sanitize import visible
 from perfflow.stats.paired_test import mean_interval, quantile
 from perfflow.store import result_file
 from perfflow.store.history.database import History, StoredSeries, StoredValue

@@ -6,7 +6,7 @@ import difflib
 from collections.abc import Iterator, Mapping
 
 from perfflow.jobs.library.pin_references import Pinned
-from perfflow.report.text_table import visible
+from perfflow.report.sanitize import visible
 
 
 def lines(done: Pinned, name: str) -> Iterator[str]:

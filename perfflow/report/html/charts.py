@@ -38,9 +38,9 @@ from perfflow.report.growth_table import GrowthLine, grown_text
 from perfflow.report.html import svg
 from perfflow.report.html.svg import Scale
 from perfflow.report.rows import values_of
+from perfflow.report.sanitize import shortened, visible
 from perfflow.report.table import SIDE_NAMES, Bar
 from perfflow.report.terminal import Ladder
-from perfflow.report.text_table import shortened, visible
 from perfflow.stats.paired_test import Interval
 from perfflow.store.result_file import CalibrationFinding
 from perfflow.verdict.row_text import unit_of_row

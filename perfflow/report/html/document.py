@@ -33,10 +33,10 @@ from perfflow.report.html.charts import (
 from perfflow.report.html.elements import Drawings, Drawn, Filter, anchor, block_html, joined
 from perfflow.report.html.flame import flame_graphs
 from perfflow.report.page import Page, page_of
+from perfflow.report.sanitize import visible
 from perfflow.report.sections import Block, Fold, ReportSection
 from perfflow.report.table import Table, mark, name, table
 from perfflow.report.terminal import ladders_of
-from perfflow.report.text_table import visible
 from perfflow.store.result_file import CalibrationEntry
 from perfflow.store.sample_order import TakingOrder, Wanted
 from perfflow.verdict.bisection import Bisected, BisectionOutcome

@@ -9,9 +9,10 @@ from functools import lru_cache
 from markupsafe import Markup, escape
 
 from perfflow.report.html import charts
+from perfflow.report.sanitize import MARKS, shortened, visible
 from perfflow.report.sections import Block, Bullets, CodeBlock, Fold, Prose
 from perfflow.report.table import Bar, Cell, Column, Density, Span, Table, Text, TextKind
-from perfflow.report.text_table import BLANK, LETTERS, MARKS, drawn, shortened, visible
+from perfflow.report.text_table import BLANK, LETTERS, drawn
 
 LONGEST_NAME = 120
 _NO_BREAK = "&nbsp;"

@@ -26,9 +26,9 @@ from perfflow.model.stacks import Stack, StackProfile
 from perfflow.model.units import Dimension, format_change, format_quantity
 from perfflow.report.html import svg
 from perfflow.report.html.elements import LONGEST_NAME, Filter, block_html, joined, prose_html, table_html
+from perfflow.report.sanitize import shortened
 from perfflow.report.sections import Block, Prose, named, quoted
 from perfflow.report.table import NOTHING, Cell, mark, name, optional, table, value
-from perfflow.report.text_table import shortened
 from perfflow.verdict.attribution import COUNTED, ENOUGH, Changes, CostTrend, NoiseSource, OwnCosts, function_changes
 
 SMALLEST = 0.0002

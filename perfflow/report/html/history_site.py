@@ -15,9 +15,9 @@ from perfflow.report.html.charts import BOTTOM, CHART_HEIGHT, CHART_WIDTH, LEFT,
 from perfflow.report.html.document import Head, PagePart, page_html
 from perfflow.report.html.elements import Drawings, Drawn, Filter
 from perfflow.report.html.svg import Scale
+from perfflow.report.sanitize import visible
 from perfflow.report.sections import Prose
 from perfflow.report.table import Span, TextKind
-from perfflow.report.text_table import visible
 from perfflow.store.history.database import StoredValue
 
 INDEX, FOLDER = "index.html", "benchmarks"

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup, escape
 
-from perfflow.report.text_table import visible
+from perfflow.report.sanitize import visible
 
 
 @dataclass(frozen=True)

@@ -28,6 +28,7 @@ from perfflow.report.payloads.places import path_in_repository
 from perfflow.report.payloads.revision import has_changes, revision_of
 from perfflow.report.payloads.run_log import Hop, hop_of, log, with_hop
 from perfflow.report.rows import ComparisonLine
+from perfflow.report.sanitize import shortened
 from perfflow.report.sections import (
     LONGEST_TITLE,
     Fold,
@@ -39,7 +40,6 @@ from perfflow.report.sections import (
     quoted,
     report_of,
 )
-from perfflow.report.text_table import shortened
 
 MOST_CHANGED = 50
 """Most rows in a comment besides those that fail a run."""

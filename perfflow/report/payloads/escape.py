@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from perfflow.report.text_table import visible
+from perfflow.report.sanitize import visible
 
 _COMMAND = re.compile(r"^(\s*):(?=:)", re.MULTILINE)
 

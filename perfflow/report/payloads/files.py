@@ -28,7 +28,7 @@ from perfflow.report.payloads.escape import inert, inert_json
 from perfflow.report.payloads.run_log import earlier_hops
 from perfflow.report.requirements import requirement_of
 from perfflow.report.rows import comparison_of
-from perfflow.report.text_table import visible
+from perfflow.report.sanitize import visible
 
 _OUTCOMES = {"pass": "passed", "fail": "failure", "error": "error", "unproven": "skipped"}
 _TARGETS = {

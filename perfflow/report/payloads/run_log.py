@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from perfflow.model.result import Result
 from perfflow.report.payloads.escape import clipped, inert
-from perfflow.report.text_table import visible
+from perfflow.report.sanitize import visible
 
 BEGIN, END = "<!-- perfflow:hops:begin -->", "<!-- perfflow:hops:end -->"
 """The lines before and after the log."""

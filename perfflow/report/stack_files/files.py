@@ -23,7 +23,7 @@ from dataclasses import dataclass
 
 from perfflow.model.stacks import Stack, StackProfile, write_folded
 from perfflow.model.version import VERSION
-from perfflow.report.text_table import visible
+from perfflow.report.sanitize import visible
 from perfflow.store.run_folder import file_name
 
 CALL_PAIRS = "callers are known one level up only"

@@ -17,7 +17,8 @@ from perfflow.model.errors import UserError
 from perfflow.model.result import Result
 from perfflow.store.history.stored import Source, error_of, stored_of, suggestion
 from perfflow.store.result_file import to_text
-from perfflow.store.run_folder import HOME, exit_of_write_failure, home, only_writer, write_remedy, write_text
+from perfflow.store.run_folder import HOME, home, only_writer, write_text
+from perfflow.store.write_failure import exit_of_write_failure, write_remedy
 from perfflow.tools import regular_files
 from perfflow.tools.result_set import ResultSet
 from perfflow.tools.tool_files import clean_name
