@@ -570,7 +570,7 @@ def test_what_waits_for_layouts_gets_fresh_pairs_if_none_can_be_drawn(
     def refuses(*_: Any) -> None:
         raise LayoutsRefusedError("it is linked statically")
 
-    monkeypatch.setattr(over_layouts, "Drawn", refuses)
+    monkeypatch.setattr(over_layouts, "DrawnLayouts", refuses)
     monkeypatch.setattr(_Deciding, "_builds", lambda _: {})
     world = made(plan)
     suite = Together(world, "abc", among=0.8, alone=0.8)
