@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from perfflow.testing.damage import damage
+from perfflow.testing.mutations import damage
 
 
 def damaged(content: bytes) -> st.SearchStrategy[bytes]:

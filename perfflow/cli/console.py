@@ -10,24 +10,25 @@ The lines of the block at the bottom of a live terminal: running steps, their pr
 A thread that wakes up from time to time while untimed steps run, and that does not exist while a step is timed.
 
 Chooses the progress of a run on stderr: live on a terminal, lines elsewhere, or nothing.
+
+perfflow as a job of a shell: stopped by ^Z, continued by fg or bg, in the foreground or background.
 """
 
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Protocol, Self
+from types import FrameType, TracebackType
+from typing import Any, Protocol, Self, TextIO
 
-from perfflow.cli import job
 from perfflow.cli.ci import Bare, Dressing, dressing, in_ci, in_github, without_commands
 from perfflow.cli.failure_block import failure_block
-from perfflow.cli.job import Pauses
 from perfflow.cli.output import say, tell
 from perfflow.cli.step_text import (
     FIRST_BEAT,
@@ -59,6 +60,50 @@ from perfflow.session.open_workflow import Opened
 from perfflow.session.progress import NoProgress
 from perfflow.store.result_file import to_text
 from perfflow.tools.adapter import Role
+
+
+def in_front(stream: TextIO) -> bool:
+    """Return whether this job is in the foreground. In the background it must not move the cursor."""
+    try:
+        return os.tcgetpgrp(stream.fileno()) == os.getpgrp()
+    except (OSError, ValueError):
+        return True
+
+
+class Pauses:
+    """Calls ``leaving`` before ^Z stops this process, and ``back`` when it continues.
+
+    After ``kill -STOP`` only ``back`` is called. Both run in signal handlers, so they must not wait for a lock.
+    """
+
+    def __init__(self, leaving: Callable[[], None], back: Callable[[], None]) -> None:
+        self._leaving, self._back = leaving, back
+        # Only the main thread can set handlers. Shells without job control, and nohup, ignore ^Z.
+        self._usable = threading.current_thread() is threading.main_thread()
+        self._stops = self._usable and signal.getsignal(signal.SIGTSTP) is signal.SIG_DFL
+        if self._stops:
+            signal.signal(signal.SIGTSTP, self._stop)
+        if self._usable:
+            signal.signal(signal.SIGCONT, self._go_on)
+
+    def close(self) -> None:
+        """Restore the default handlers."""
+        if self._stops:
+            signal.signal(signal.SIGTSTP, signal.SIG_DFL)
+        if self._usable:
+            signal.signal(signal.SIGCONT, signal.SIG_DFL)
+
+    def _stop(self, _number: int, _frame: FrameType | None) -> None:
+        self._leaving()
+        # The handler that pauses the children of a run calls this handler, and must be restored.
+        installed = signal.signal(signal.SIGTSTP, signal.SIG_DFL)
+        # Stop by SIGTSTP, not SIGSTOP, so that the shell reports the signal that was sent.
+        os.kill(os.getpid(), signal.SIGTSTP)
+        signal.signal(signal.SIGTSTP, installed)
+        self._back()
+
+    def _go_on(self, _number: int, _frame: FrameType | None) -> None:
+        self._back()
 
 
 def is_timed(planned: Planned) -> bool:
@@ -621,7 +666,7 @@ def shown(
         return expected_durations(opened, ids, in_trees=in_trees, budget=budget, ask_server=True)
 
     about = ShownRun(opened.plan.workflow.name, typed, estimates, serial=jobs == 1)
-    screen = Screen(size=lambda: size_of(sys.stderr), in_front=lambda: job.in_front(sys.stderr))
+    screen = Screen(size=lambda: size_of(sys.stderr), in_front=lambda: in_front(sys.stderr))
     return Live(style, about, screen)
 
 

@@ -1,11 +1,41 @@
-"""``perfflow fmt``."""
+"""``perfflow fmt``.
+
+Rewrites workflow files for `fmt` and `migrate`, or prints a diff with ``--check``.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import click
 
-from perfflow.cli.rewrite import rewrite
+from perfflow.cli.output import say, tell
 from perfflow.jobs.start.format_workflow import laid_out
+from perfflow.jobs.start.rewritten_file import Rewritten, write
+from perfflow.model.errors import Exit, UserError
+from perfflow.report.sanitize import visible
+
+
+def rewrite(name: str, how: Callable[[str], Rewritten], *, check: bool) -> int:
+    """Rewrite one file and print what changed. Returns the exit status: 1 with ``check`` if it would change."""
+    try:
+        found = how(name)
+        if found.after != found.before and not check:
+            write(found)
+    except UserError as error:
+        tell(f"{error}\n")
+        return int(error.exit)
+    shown = visible(found.shown)
+    if found.after == found.before:
+        say(f"{shown}: nothing to change")
+        return int(Exit.PASS)
+    if check:
+        say("\n".join("\t".join(map(visible, line.split("\t"))) for line in found.diff().splitlines()))
+        return int(Exit.FAIL)
+    say(f"{shown}: rewritten")
+    for text in found.said:
+        say(f"  {visible(text)}")
+    return int(Exit.PASS)
 
 
 @click.command("fmt")

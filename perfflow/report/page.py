@@ -7,6 +7,10 @@ The machines of a cluster with the benchmarks that each measured.
 Counters that explain a time, shown beside the profiles, before → after.
 
 Failed steps with the last lines of their logs, and the paths of the logs.
+
+The outcome of cheaper techniques before each costlier technique was tried, as text.
+
+The words for benchmarks that were not timed, and for changed lines that none executes.
 """
 
 from __future__ import annotations
@@ -24,12 +28,14 @@ from perfflow.model.readings import BASH_START, UNREAD_OUTPUT, Side
 from perfflow.model.result import (
     WARNED,
     Benchmark,
+    Cheaper,
     HotspotResult,
     NodeResult,
     Optimization,
     Result,
     StepResult,
     TargetResult,
+    is_untimed,
 )
 from perfflow.model.tree_facts import tree_of
 from perfflow.model.units import format_change, format_together
@@ -51,11 +57,50 @@ from perfflow.report.rows import (
 from perfflow.report.same_function import Joined, joined_of
 from perfflow.report.sanitize import visible
 from perfflow.report.table import NOTHING
-from perfflow.report.technique_order import before_each
 from perfflow.report.text_table import MOST_ROWS, Truncated, rank_of_row, rank_of_target, requirement_bar, truncated
-from perfflow.report.untimed import blind_line, untimed_line
 from perfflow.verdict import gating
 from perfflow.verdict.comparison import without_inverse_rates
+
+
+def before_each(tries: Sequence[Optimization]) -> Iterator[tuple[str, str, str]]:
+    """Yield name, technique and the outcome of the cheaper techniques; only for the first of consecutive equal ones."""
+    last: tuple[str, list[Cheaper]] = ("", [])
+    for item in tries:
+        if item.cheaper and item.decision != "skipped" and (item.technique, item.cheaper) != last:
+            last = (item.technique, item.cheaper)
+            yield item.id, item.technique, "; ".join(map(_text, item.cheaper))
+
+
+def _text(item: Cheaper) -> str:
+    status = "not tried" if item.status == "open" else item.status
+    return f"{item.technique} {status}" + (f" ({item.detail})" if item.detail else "")
+
+
+_PLACES = 5
+
+
+def untimed_line(result: Result) -> Iterator[str]:
+    """Yield how many of the benchmarks were not timed, if any."""
+    names = {row.name for row in result.benchmarks}
+    untimed = {row.name for row in result.benchmarks if is_untimed(row)}
+    if untimed:
+        verb = "runs the same code and was" if len(untimed) == 1 else "run the same code and were"
+        audited = len({row.name for row in result.benchmarks if row.unchanged} - untimed)
+        more = f", {audited} more {'were' if audited > 1 else 'was'} timed to check the method" if audited else ""
+        yield f"{len(untimed)} of {len(names)} {'benchmarks' if len(names) > 1 else 'benchmark'} {verb} not timed{more}"
+
+
+def blind_line(result: Result) -> Iterator[str]:
+    """Yield how many of the changed lines no benchmark executes, and the first of them, if there are any."""
+    found = result.blind
+    if found and found.missed:
+        places = [f"{file}:{lines}" for file, ranges in found.lines.items() for lines in ranges]
+        shown = ", ".join(islice(places, _PLACES)) + (", ..." if len(places) > _PLACES else "")
+        which = (
+            "the only changed line is" if found.changed == 1 else f"{found.missed} of {found.changed} changed lines are"
+        )
+        yield f"blind: {which} executed by no benchmark: {shown}"
+
 
 MOST_LINES = 20
 FEW_LINES = 4

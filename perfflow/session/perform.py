@@ -5,6 +5,8 @@ Judge a run's events and write the result files, in the same way for a live, a k
 Copies of the files that a step lists under `artifacts`, kept in the run folder, where the receipt covers them.
 
 Check that the programs of steps exist, before anything runs and before waiting for the machine.
+
+Wait for the machine, show the wait to the user, and store it as events.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ import contextlib
 import os
 import shutil
 from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -32,6 +34,7 @@ from perfflow.execute.prepare import (
     why_elsewhere,
 )
 from perfflow.execute.schedule import Schedule, StepRun, StepStatus
+from perfflow.machine.lock import LockQueue, machine_alone
 from perfflow.model.errors import StepError
 from perfflow.model.readings import Side
 from perfflow.model.result import Result
@@ -43,8 +46,7 @@ from perfflow.report import markdown
 from perfflow.report.html import document
 from perfflow.report.stack_files.files import FORMATS, files_of
 from perfflow.session.missing_side import missing_side
-from perfflow.session.session import RunSession, record_of_events, step_event
-from perfflow.session.waiting import machine_for
+from perfflow.session.session import RunSession, now, record_of_events, step_event
 from perfflow.store import run_folder
 from perfflow.store.receipts.manifest import sha256
 from perfflow.store.result_file import chunks, has_stacks, stack_profiles
@@ -55,6 +57,31 @@ from perfflow.verdict.judge import judge
 from perfflow.workflow.artifact_checks import glob_mistake
 from perfflow.workflow.expression_text import ExpressionError
 from perfflow.workflow.expressions import condition
+
+
+@contextmanager
+def machine_for(session: RunSession, planned: Planned) -> Iterator[None]:
+    """Give a step the machine alone. Raises LockError, also after the lock timeout of the session."""
+    last: LockQueue | None = None
+
+    def waiting(queue: LockQueue) -> None:
+        nonlocal last
+        session.waits.begin()
+        if queue != last:
+            last = queue
+            event = {"event": "waiting", "step": planned.id, "time": now()}
+            session.folder.append(event | {"place": queue.place, "holder": queue.holder})
+        session.progress.waiting(planned, queue)
+
+    with ExitStack() as held:
+        try:
+            who = f"{session.context.plan.workflow.name}, step {planned.id}"
+            held.enter_context(machine_alone(who, session.lock_timeout, waiting))
+        finally:
+            session.waits.end()
+        session.progress.granted(planned)
+        yield
+
 
 FOLDER = "artifacts"
 MOST_KEPT = 2**30

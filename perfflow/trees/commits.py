@@ -1,16 +1,53 @@
 """Make commits of trees with plumbing commands: no hook runs, nothing is signed, and no branch moves.
 
 Commits stay in the private store. Only ``branch`` writes to the user's repository, and only what a new branch needs.
+
+Files of git-lfs: commits contain a pointer, and the content is in a separate store.
 """
 
 from __future__ import annotations
 
+import re
+import shutil
 from collections.abc import Sequence
+from pathlib import Path
 
 from perfflow.model.errors import Exit, UserError
-from perfflow.trees import large_files, submodules
+from perfflow.trees import submodules
 from perfflow.trees.git import Git
-from perfflow.trees.repository import CodeState, Repository
+from perfflow.trees.repository import CodeState, Repository, common, writing
+
+_POINTER = re.compile(
+    rb"^version https://git-lfs.github.com/spec/.*^oid sha256:([0-9a-f]{64})$", re.MULTILINE | re.DOTALL
+)
+_LONGEST = 1024
+"""A pointer file is shorter than this (bytes), by the specification of the format."""
+
+
+def keep(repository: Repository, objects: bytes) -> None:
+    """Copy the content of pointers among ``objects`` (ids, one per line) to the user's store if it is missing there."""
+    if not repository.large_files.is_dir():
+        return
+    for oid in sorted(_pointed_at(repository, objects)):
+        place = Path("objects", oid[:2], oid[2:4], oid)
+        source, target = repository.large_files / place, common(repository.git_folder) / "lfs" / place
+        if not source.is_file() or target.exists():
+            continue
+        with writing(target):
+            target.parent.mkdir(parents=True, exist_ok=True)
+            half = target.with_name(f"{oid}.perfflow")
+            shutil.copyfile(source, half)
+            half.replace(target)
+
+
+def _pointed_at(repository: Repository, objects: bytes) -> set[str]:
+    git = repository.git()
+    facts = git.run("cat-file", "--batch-check=%(objectname) %(objecttype) %(objectsize)", input=objects).decode()
+    described = [line.split(" ") for line in facts.splitlines()]
+    small = [name for name, kind, size in described if kind == "blob" and int(size) < _LONGEST]
+    found = (_POINTER.match(git.run("cat-file", "blob", name)) for name in small)
+    return {pointer[1].decode() for pointer in found if pointer}
+
 
 FALLBACK_NAME, FALLBACK_EMAIL = "perfflow", "perfflow@localhost"
 PREFIX = "perfflow/"
@@ -66,7 +103,7 @@ def branch(repository: Repository, name: str, commit: str) -> None:
     outside = _outside(repository)
     what = f"keep the commit of {name}"
     new = inside.run("rev-list", "--objects", "--no-object-names", commit, "--not", "--all", what=what)
-    large_files.keep(repository, new)
+    keep(repository, new)
     pack = inside.run("pack-objects", "--local", "--stdout", "-q", input=new, what=what)
     count = int.from_bytes(pack[8:12], "big")
     if count:

@@ -10,6 +10,11 @@ Find and lock the trees of projects in the user's cache, to remove them.
 Replace files for a while, and restore the originals afterwards; after a kill, on the next start.
 
 Recognize build folders and environments by their usual names.
+
+A git repository for the programs that run in a slot.
+
+Builds ask git for a version, and editing programs need its diff. This repository has the user's commits and tags only.
+Programs may commit, stash or make branches without changing the user's repository, and there is no remote to push to.
 """
 
 from __future__ import annotations
@@ -29,10 +34,42 @@ from typing import Self
 
 from perfflow.model.errors import Exit, UserError
 from perfflow.model.plain_data import from_json, to_json
-from perfflow.trees import sharing, slot_repository, snapshots
+from perfflow.trees import sharing, snapshots
 from perfflow.trees.git import Git, half_written, lines, make_writable, names, remove_tree
-from perfflow.trees.repository import Repository, writing
-from perfflow.trees.snapshots import RecordedTree, exactly, record
+from perfflow.trees.repository import Repository, common, writing
+from perfflow.trees.snapshots import RecordedTree, copy_index, exactly, record
+
+
+def make(repository: Repository, slot: Path, index: Path, commit: str | None) -> None:
+    """Make the repository again: HEAD is ``commit`` (None: no commit yet), the index is a copy of the slot's."""
+    folder = slot.with_suffix(".git")
+    sharing.remove(folder)
+    for inner in ("objects/info", "refs"):
+        (folder / inner).mkdir(parents=True)
+    borrowed = [repository.objects, *repository.borrowed]
+    (folder / "objects" / "info" / "alternates").write_text(
+        "".join(f"{path}\n" for path in borrowed if "\n" not in str(path)), errors="surrogateescape"
+    )
+    (folder / "packed-refs").write_bytes(_tags(repository))
+    (folder / "config").write_text(_config(repository))
+    shallow = common(repository.git_folder) / "shallow"
+    if shallow.is_file():
+        shutil.copyfile(shallow, folder / "shallow")
+    (folder / "HEAD").write_text(f"{commit}\n" if commit else "ref: refs/heads/main\n")
+    copy_index(index, folder / "index")
+    (slot / ".git").write_text(f"gitdir: ../{folder.name}\n")
+
+
+def _tags(repository: Repository) -> bytes:
+    """Return the user's tags in the format of packed references."""
+    return repository.git().run("for-each-ref", "--format=%(objectname) %(refname)", "refs/tags")
+
+
+def _config(repository: Repository) -> str:
+    kind = repository.git().line("rev-parse", "--show-object-format")
+    version, extension = (0, "") if kind == "sha1" else (1, f"[extensions]\n\tobjectFormat = {kind}\n")
+    return f"[core]\n\trepositoryFormatVersion = {version}\n\tbare = false\n{extension}"
+
 
 ASIDE = "aside"
 """Subfolder for the original files, in a tree's folder for code layouts."""
@@ -224,7 +261,7 @@ class Slot:
             self._tidy(git)
             sharing.link(self.repository.root, self.path, self.share)
             _forget_bytecode(self.path, changed)
-            slot_repository.make(self.repository, self.path, self._index, commit or self.repository.head())
+            make(self.repository, self.path, self._index, commit or self.repository.head())
             self._switching.unlink()
             # git writes the index only if something changed, and its time tells which slot was used last.
             os.utime(self._index)

@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from perfflow.execute.child import MARK, Ended, Spawner
-from perfflow.execute.watchdog import Watchdog, is_stopped
+from perfflow.execute.child import MARK, Ended, Spawner, Watchdog, is_stopped
 from tests.execute.test_child import env, python, run, wait_for, wait_until, wait_until_gone
 
 

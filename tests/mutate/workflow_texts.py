@@ -11,7 +11,7 @@ from typing import Any
 import yaml
 
 from perfflow.library import search_path
-from perfflow.testing.damage import damage
+from perfflow.testing.mutations import damage
 
 ROOT = Path(__file__).parents[2]
 MARKER = "zz-marker"

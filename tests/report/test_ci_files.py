@@ -16,10 +16,9 @@ from perfflow.model.result import Result
 from perfflow.report import markdown, terminal
 from perfflow.report.html import document
 from perfflow.report.payloads import files
-from perfflow.report.payloads.comment import UNPROVEN_AS, comment
+from perfflow.report.payloads.comment import UNPROVEN_AS, comment, path_in_repository
 from perfflow.report.payloads.escape import clipped
 from perfflow.report.payloads.files import PAYLOADS, ExportOptions
-from perfflow.report.payloads.places import path_in_repository
 from perfflow.store.sample_order import TakingOrder
 from tests.report.exported import HEAD, blamed, gated, hostile_gate, large
 from tests.report.results import JOINED_OR_EACH, everything, single, stored, wave

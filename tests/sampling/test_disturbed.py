@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from dataclasses import replace
 
-from perfflow.jobs.calibrate.alone import disturbed
+from perfflow.jobs.calibrate.calibrate import disturbed
 from perfflow.model.criteria import Criteria
 from perfflow.model.readings import Reading, Side
 from perfflow.plan.plan import Plan

@@ -19,7 +19,7 @@ from perfflow.execute import prepare
 from perfflow.model.errors import ToolOutputError
 from perfflow.model.readings import Parsed, Usage
 from perfflow.model.similar import kebab
-from perfflow.testing.sanity import check_sane
+from perfflow.testing.contract import check_sane
 from perfflow.tools.adapter import Adapter, Call, Invocation
 from perfflow.tools.registry import MODULES, find
 

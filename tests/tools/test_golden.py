@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from perfflow.model.errors import ToolOutputError
-from perfflow.testing.sanity import check_sane
+from perfflow.testing.contract import check_sane
 from perfflow.tools.adapter import Role
 from tests.tools.contracts import contract_of
 from tests.tools.harness import DATA, USAGE, shown, tool, tools

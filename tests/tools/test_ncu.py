@@ -15,7 +15,7 @@ from pydantic import ValidationError
 
 from perfflow.model.errors import ToolOutputError
 from perfflow.model.readings import Parsed
-from perfflow.testing.sanity import check_sane
+from perfflow.testing.contract import check_sane
 from perfflow.tools.adapter import Invocation
 from perfflow.tools.nvidia import ncu, ncu_table
 from perfflow.tools.nvidia.ncu_metrics import Kind

@@ -21,8 +21,8 @@ from pydantic import TypeAdapter
 from perfflow.model.errors import ToolOutputError
 from perfflow.model.readings import Parsed
 from perfflow.model.stacks import read_folded
-from perfflow.testing.damage import cut, damage
-from perfflow.testing.sanity import check_sane
+from perfflow.testing.contract import check_sane
+from perfflow.testing.mutations import cut, damage
 from perfflow.tools.nvidia import nsys_report, nsys_sqlite, nsys_stats
 from perfflow.tools.nvidia.nsys_report import NsysReport
 from tests.cli.shell import perfflow

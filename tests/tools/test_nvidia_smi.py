@@ -8,7 +8,7 @@ import pytest
 
 from perfflow.model.errors import ToolOutputError
 from perfflow.model.readings import Parsed, Usage
-from perfflow.testing.sanity import check_sane
+from perfflow.testing.contract import check_sane
 from tests.tools.harness import DATA, call_of, tool
 
 SMI = DATA / "nvidia-smi" / "595-synthetic"

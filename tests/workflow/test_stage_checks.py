@@ -10,7 +10,7 @@ from perfflow.model.errors import Severity
 from perfflow.tools.adapter import Role
 from perfflow.workflow.model import STAGES
 from perfflow.workflow.roles import STAGE_ROLES
-from perfflow.workflow.stage_checks import near_stage
+from perfflow.workflow.step_checks import near_stage
 from tests.cli.shell import perfflow, write
 from tests.repositories import git
 from tests.workflow.drafts import opened, said

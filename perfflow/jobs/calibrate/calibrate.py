@@ -1,6 +1,8 @@
 """``perfflow calibrate``: compare each measuring step with itself, and store its noise for later runs.
 
 Write the page about this machine's calibration from the stored entries. Nothing is measured.
+
+Measure whether the benchmarks of a suite disturb each other: each alone against each among all in one process.
 """
 
 from __future__ import annotations
@@ -9,32 +11,77 @@ import math
 import secrets
 import shutil
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 from perfflow.execute.schedule import StepRun, StepStatus
-from perfflow.jobs.calibrate.alone import disturbed
 from perfflow.machine.facts import facts
+from perfflow.model.criteria import Criteria
 from perfflow.model.errors import UserError
-from perfflow.model.readings import Reading, Side
+from perfflow.model.readings import Design, Reading, Side
 from perfflow.model.version import VERSION
 from perfflow.plan.plan import Plan, Planned
 from perfflow.report.html import document
-from perfflow.sampling.pairs import BenchmarkToSample, Request, Take
+from perfflow.sampling.pairs import BenchmarkToSample, LostError, Request, Take
+from perfflow.sampling.sampling import MOST_ALONE, StepSampling
 from perfflow.session.bench import Bench
 from perfflow.session.open_workflow import Opened, select
 from perfflow.session.perform import not_startable, schedule
 from perfflow.session.progress import Progress
 from perfflow.session.session import Perform, RunSession, calibration_kept, pausing, users_tree
 from perfflow.session.steps.by_role import performer_of
+from perfflow.stats.paired_test import ENOUGH
 from perfflow.store import result_file, run_folder
 from perfflow.store.result_file import CalibrationEntry, CalibrationFinding
 from perfflow.store.write_failure import exit_of_write_failure, write_remedy
 from perfflow.tools.adapter import Role
 from perfflow.verdict.calibration import FEWEST_PAIRS, Trial, findings
+from perfflow.verdict.comparison import compare
+from perfflow.verdict.gating import gating_rows
+
+
+def disturbed(
+    sampling: StepSampling, groups: Iterable[Sequence[BenchmarkToSample]], criteria: Criteria
+) -> Iterator[tuple[str, float]]:
+    """Yield benchmarks that take another time alone than among the others of their suite, and their change alone.
+
+    ``groups``: those that one process measures together. At most MOST_ALONE of each are measured. A change is yielded
+    if it is proven beyond the concern threshold.
+    """
+    measured = [item for group in groups if len(group) > 1 for item in _beside_others(group)]
+    sampling.take_rounds(measured, Design.FIXED, ENOUGH, math.inf)
+    record = sampling.stop_rule.record
+    rows = {key: compare(series, criteria) for key, series in record.series.items()}
+    for key in gating_rows(record, rows, criteria):
+        change, concern = rows[key].change, criteria.thresholds_of(*key).concern
+        if change and (change.low > concern or change.high < -concern):
+            yield key[0], change.estimate
+
+
+def _beside_others(group: Sequence[BenchmarkToSample]) -> Iterator[BenchmarkToSample]:
+    """Yield some benchmarks of a suite, with the same code on both sides: among all as baseline, alone as candidate."""
+    among: dict[tuple[int, bool], tuple[Reading, ...]] = {}
+
+    def take(request: Request) -> tuple[Reading, ...]:
+        (item,) = request.benchmarks
+        if request.side is Side.CANDIDATE:
+            return group[0].take(Request((own[item.name],), Side.BASELINE, request.number, warming=request.warming))
+        # One process measures the whole suite once a round, for all benchmarks of it that are compared.
+        key = request.number, request.warming
+        if key not in among:
+            among[key] = group[0].take(Request(tuple(group), Side.BASELINE, request.number, warming=request.warming))
+        readings = tuple(reading for reading in among[key] if reading.benchmark == item.name)
+        if not readings:
+            raise LostError
+        return readings
+
+    own = {item.name: item for item in group}
+    step = max(1, len(group) // MOST_ALONE)
+    for item in group[::step][:MOST_ALONE]:
+        yield BenchmarkToSample(item.name, tuple(Side), take)
 
 
 def known_of_this_machine(root: Path) -> tuple[str, list[CalibrationEntry]]:

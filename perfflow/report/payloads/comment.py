@@ -3,6 +3,8 @@
 Requests for GitHub's checks API: the first creates a completed check run, the others add annotations.
 
 The content of a comment, summary or check, and how it is shortened: by whole parts and rows, never inside a text.
+
+Paths of the repository's own files, beside whose code a service can show annotations.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from operator import itemgetter
-from pathlib import PurePath
+from pathlib import PurePath, PurePosixPath
 from typing import Any
 
 from perfflow.model.result import WARNED, Attribution, HotspotResult, Result
@@ -24,7 +26,6 @@ from perfflow.report.findings import FindingSections
 from perfflow.report.markdown import document_text
 from perfflow.report.page import Page, page_of
 from perfflow.report.payloads.escape import clipped, fits, inert, inert_json
-from perfflow.report.payloads.places import path_in_repository
 from perfflow.report.payloads.revision import has_changes, revision_of
 from perfflow.report.payloads.run_log import Hop, hop_of, log, with_hop
 from perfflow.report.rows import ComparisonLine
@@ -40,6 +41,20 @@ from perfflow.report.sections import (
     quoted,
     report_of,
 )
+from perfflow.tools.python_command import is_own
+
+
+def path_in_repository(file: str) -> str:
+    """Return a source file's path from the repository's root, or '' if it is not known to be in the repository.
+
+    Debug information also names files of libraries and toolchains, and absolute paths in the trees that were built.
+    """
+    path = PurePosixPath(file)
+    inside = file.isprintable() and not path.is_absolute() and not {"..", "~"} & set(path.parts) and "://" not in file
+    if not file or not inside or not is_own(file) or "\\" in file or ":" in file or file != file.strip():
+        return ""
+    return str(path) if path.parts and path.parts[0] != ".git" else ""
+
 
 MOST_CHANGED = 50
 """Most rows in a comment besides those that fail a run."""
