@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import runpy
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -68,3 +69,23 @@ def test_tools_are_known_by_what_they_say_of_themselves() -> None:
         if isinstance(node, ast.Constant) and node.value in TOOLS.keys() - WORDS
     ]
     assert found == []
+
+
+def test_lines_of_code_are_lines_with_more_than_comments_and_docstrings() -> None:
+    counted = runpy.run_path(str(PACKAGE.parent / "scripts" / "size.py"))
+    source = '''"""A module."""
+
+import os  # used
+
+
+def f():
+    """Two
+    lines."""
+    # why
+    import re
+    return (
+        1
+    )
+'''
+    assert counted["code_lines"](source) == 6
+    assert counted["inner_imports"](ast.parse(source)) == 1
