@@ -82,7 +82,7 @@ class Calls:
     async def _ended(self, words: Sequence[str], output: BinaryIO, say: Say) -> tuple[int, list[str]]:
         """Run a command. Return its exit status and the lines that it wrote to stderr."""
         # -P: do not import Python modules from the project.
-        argv = [sys.executable, "-P", "-m", "perfflow.cli.mcp_server.server", str(os.getpid()), *words]
+        argv = [sys.executable, "-P", "-m", "perfflow.cli.mcp_server.child", str(os.getpid()), *words]
         process = await anyio.open_process(
             argv,
             cwd=self._limits.root,

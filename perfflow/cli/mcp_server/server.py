@@ -1,20 +1,11 @@
-"""The server: offers the tools with their schemas over standard input and output.
-
-A ``perfflow`` command that a server starts, and that ends with the server.
-
-Started as ``python -P -m perfflow.cli.mcp_server.server SERVER_PID WORDS``. A killed server cannot end its commands, so
-the kernel does: it sends SIGHUP, which ends the command as ^C does. SIGTERM would not do: the kernel sends the signal
-once for each thread of the server that ends, and a command ignores a second SIGHUP, but not a second SIGTERM.
-"""
+"""The server: offers the tools with their schemas over standard input and output."""
 
 from __future__ import annotations
 
 import functools
 import inspect
 import os
-import runpy
 import signal
-import sys
 import types
 from collections.abc import Callable
 from typing import Any, cast
@@ -29,7 +20,6 @@ from mcp.types import ToolAnnotations
 from perfflow.cli.mcp_server.calls import Calls, readable
 from perfflow.cli.mcp_server.limits import ALLOW_COMMANDS, ALLOW_RUN, SessionLimits
 from perfflow.cli.mcp_server.tools import Tools
-from perfflow.machine import orphans
 from perfflow.model.errors import Exit, UserError
 from perfflow.model.version import VERSION
 
@@ -122,17 +112,3 @@ async def _end_on_signal(calls: Calls) -> None:
             await calls.end()
             # The thread that reads standard input cannot be interrupted, and Python would wait for it.
             os._exit(Exit.INTERRUPTED)
-
-
-def main() -> None:
-    """Run the command if the server is still running."""
-    server = int(sys.argv.pop(1))
-    if sys.platform == "linux":
-        signal.signal(signal.SIGHUP, signal.SIG_DFL)  # under a server started with nohup, it would be ignored
-        orphans.end_with_parent(signal.SIGHUP)
-    if os.getppid() == server:  # else the server ended before end_with_parent took effect
-        runpy.run_module("perfflow", run_name="__main__")
-
-
-if __name__ == "__main__":
-    main()
