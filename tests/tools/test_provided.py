@@ -164,7 +164,7 @@ def test_good_adapters_keep_the_contract(site: Path) -> None:
 
 KEPT = 'Invocation(call.command, stdout="out.json")'
 OUTPUTS = '    return (call.folder / "out.json",)'
-READ = 'data = tool_files.read_json(call.folder / "out.json")'
+READ = 'data = read_json(call.folder / "out.json")'
 WRITES = 'Invocation(("sh", "-c", "\\"$@\\" > \\"$0\\"", str(call.folder / "out.json"), *call.command))'
 HIDES = 'Invocation(("sh", "-c", "\\"$@\\" || true", "sh", *call.command), stdout="out.json")'
 
