@@ -4,6 +4,12 @@ from __future__ import annotations
 
 import ast
 import io
+import os
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
 import tokenize
 from collections import Counter
 from pathlib import Path
@@ -54,6 +60,28 @@ def size() -> dict[str, int]:
     }
 
 
+def start_up(rounds: int = 9) -> dict[str, float]:
+    """Return the CPU time of two commands as multiples of that of ``python -c pass``, medians of several rounds."""
+    flow = "perfflow: 1\nname: one\nstages: {setup: [{argv: ['true']}]}\n"
+    commands = {"python": ["-c", "pass"], "perfflow --help": ["-m", "perfflow", "--help"]}
+    commands["run of one step"] = ["-m", "perfflow", "run", "one.yaml"]
+    times: dict[str, list[float]] = {name: [] for name in commands}
+    with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / "one.yaml").write_text(flow)
+        for _ in range(rounds):
+            for name, words in commands.items():
+                before = resource.getrusage(resource.RUSAGE_CHILDREN)
+                # A run that measures nothing exits with 3.
+                environment = os.environ | {"PYTHONPATH": str(ROOT)}
+                subprocess.run([sys.executable, *words], cwd=folder, env=environment, capture_output=True, check=False)
+                after = resource.getrusage(resource.RUSAGE_CHILDREN)
+                times[name].append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+    middle = {name: statistics.median(each) for name, each in times.items()}
+    return {name: middle[name] / middle["python"] for name in commands if name != "python"}
+
+
 if __name__ == "__main__":
     for name, figure in size().items():
         print(f"{name:40} {figure:>8,}")
+    for name, ratio in start_up().items():
+        print(f"{f'CPU of {name}':40} {ratio:>8.1f}")

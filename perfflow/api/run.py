@@ -1,16 +1,7 @@
-"""A stored run as a frozen object, and its tables.
+"""``load`` and ``Run``: a stored run as a frozen object.
 
-Tidy tables of a run: one row for each sample, and one row for each decision.
-
-Tidy tables as CSV: one line for each row, an empty cell for an unknown value.
-
-Tidy rows as data frames of pandas or polars, which perfflow does not require.
-
-A small HTML table of measured rows for notebooks, with the texts of the report.
-
-Loads a stored run by its id, its folder, or its result.json.
-
-The columns of tidy tables, shared by rows, CSV and data frames.
+Its tables have one row for each sample, or for each decision: as dictionaries, as CSV, or as data frames of pandas or
+polars, which perfflow does not require. A notebook shows a run as a small HTML table with the texts of the report.
 """
 
 from __future__ import annotations

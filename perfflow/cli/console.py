@@ -1,17 +1,8 @@
-"""Progress as appended lines with a heartbeat, or no progress.
+"""Progress of a run on stderr, and its verdict on stdout.
 
-Live progress on a terminal: lines that scroll up, and below them a block that is redrawn at most once a second.
-
-The cursor is never hidden and no terminal mode is changed, so nothing needs to be restored, however perfflow ends.
-Each redraw is one write.
-
-The lines of the block at the bottom of a live terminal: running steps, their progress, and later steps.
-
-A thread that wakes up from time to time while untimed steps run, and that does not exist while a step is timed.
-
-Chooses the progress of a run on stderr: live on a terminal, lines elsewhere, or nothing.
-
-perfflow as a job of a shell: stopped by ^Z, continued by fg or bg, in the foreground or background.
+Progress is lines with a heartbeat, or a live block at the bottom of the terminal that is redrawn at most once a second,
+or nothing; ``mode_of`` chooses. While a step is timed, nothing is drawn and no thread runs. The cursor is never hidden
+and no terminal mode is changed, so nothing needs to be restored, however perfflow ends; ^Z removes the block first.
 """
 
 from __future__ import annotations

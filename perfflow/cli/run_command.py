@@ -1,12 +1,6 @@
-"""``perfflow run``.
+"""``perfflow run``, which ``perfflow gate`` calls as well.
 
-Settings of accepted candidates: printed with their place in the workflow, or written there by ``--apply``.
-
-The options ``--executor``, ``--detach`` and ``--allow-skipped``, and the message for detached jobs.
-
-The option ``--trust`` of commands that run workflows, which may use items from other repositories.
-
-Prints the verdict of a run, or only result.json, to stdout, and returns the exit status.
+After a run it prints the settings of accepted candidates, or writes them into the workflow file with ``--apply``.
 """
 
 from __future__ import annotations

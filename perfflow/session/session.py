@@ -1,22 +1,9 @@
-"""State shared by the steps of a run: the tree context, the run's folder, and the processes that start children.
+"""A run in progress: the trees that its steps use, its folder, its events, and the processes that start children.
 
-Contexts of the trees that steps run in: the user's own, and slots with their own root and outputs.
-
-The time of events: the wall clock at the start, advanced by a clock that nobody can set.
-
-Stop perfflow and its child processes on ^Z, and resume both on ``fg``.
-
-Children have sessions of their own, so the terminal's signal does not reach them by itself.
-
-Convert a StepRun to the event that is stored when the step ends.
-
-The first event of a run: its workflow, settings, steps, machine and trees.
-
-Finished steps and samples of an interrupted run, read from its events, so that they are not repeated.
-
-Errors of a run whose folder can no longer be written: which data exist, and how to resume.
-
-The files that make up a workflow: its own, those that it extends, and its tool files.
+It writes the first event (workflow, settings, steps, machine, trees) and the event of each step, and reads both again
+to resume an interrupted run. Event times come from the wall clock at the start, advanced by a clock that nobody can
+set. On ^Z it stops perfflow and its children, and on ``fg`` it resumes them: children have process groups of their
+own, which the terminal's signal does not reach.
 """
 
 from __future__ import annotations

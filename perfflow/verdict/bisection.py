@@ -5,7 +5,7 @@ and lacks it if the whole interval is below. The cut is at half, where both outc
 
 The result of a bisection, as bisect.json and the reports show it.
 
-Read a bisection back from bisect.json, which ``bisect_result`` writes, to render its page again.
+A stored bisect.json is read back to render its page again.
 """
 
 from __future__ import annotations

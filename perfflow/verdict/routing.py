@@ -4,7 +4,7 @@ The evidence of a run for one condition of a rule, as text: hotspots, slower fun
 
 The built-in rules, YAML files that are read when they are first used.
 
-The facts of a run that the rules under ``routes`` use; ``workflow.route_facts`` defines their meanings.
+The facts of a run that the rules under ``routes`` use; ``workflow.criteria_checks`` defines their meanings.
 
 The brief of a route: what regressed, by which thresholds, where, and the commands that reproduce it.
 
