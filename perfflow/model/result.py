@@ -2,16 +2,6 @@
 
 Values are in base units; ``change`` is candidate/baseline - 1; ``speedup`` above 1 is better for every metric.
 A number that is not finite is null.
-
-Parts of result.json about GPU kernels, in base units.
-
-Parts of result.json about samples: one side of a row, intervals, code layouts, curves.
-
-Parts of result.json about other machines that measured parts of a run.
-
-Parts of result.json about the route of a run, and the brief for its recipient.
-
-Shared definitions of the parts of result.json: their configuration, and numbers that are null if not finite.
 """
 
 import math
@@ -22,9 +12,6 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from perfflow.model.metrics import in_words
 from perfflow.model.readings import Design
 
-PART = ConfigDict(extra="ignore", frozen=True, defer_build=True)
-"""Configuration of every part. Unknown keys are ignored, because later versions may add some."""
-
 
 def finite(value: object) -> object:
     """Return the value, or None for a number that is not finite."""
@@ -34,13 +21,13 @@ def finite(value: object) -> object:
 Number = Annotated[float | None, BeforeValidator(finite)]
 
 
-class KernelPart(BaseModel):
-    """Base of all parts in this module."""
+class ResultPart(BaseModel):
+    """Base of all parts: frozen. Unknown keys are ignored, because later versions may add some."""
 
-    model_config = PART
+    model_config = ConfigDict(extra="ignore", frozen=True, defer_build=True)
 
 
-class Stall(KernelPart):
+class Stall(ResultPart):
     """A stall reason of a kernel's warps, with its share (0..1) of all reasons.
 
     ``cycles`` is the count of the tool: cycles, samples or a share. ``pressing`` reasons are worth acting on.
@@ -54,7 +41,7 @@ class Stall(KernelPart):
     pressing: bool = False
 
 
-class ToolAdvice(KernelPart):
+class ToolAdvice(ResultPart):
     """Advice of a tool in its own words; ``gain`` is the speedup that it estimates, as a share."""
 
     rule: str
@@ -62,7 +49,7 @@ class ToolAdvice(KernelPart):
     gain: Number = None
 
 
-class Modelled(KernelPart):
+class Modelled(ResultPart):
     """The occupancy model of a kernel's launch on its architecture, and changes that would raise it, best first."""
 
     occupancy: float
@@ -71,7 +58,7 @@ class Modelled(KernelPart):
     lifts: list[str] = []
 
 
-class KernelResult(KernelPart):
+class KernelResult(ResultPart):
     """One GPU kernel on one side; values that its tool does not report are null or empty.
 
     ``occupancy``, ``occupancy_theoretical`` and ``limiters`` are the tool's own figures, ``model`` is perfflow's, null
@@ -112,7 +99,7 @@ class KernelResult(KernelPart):
     warnings: list[str] = []
 
 
-class OnGpu(KernelPart):
+class OnGpu(ResultPart):
     """A kernel on one of several GPUs: its time in s, and its share of that GPU's roof, null without a roof.
 
     ``slower`` is time / fastest time, ``of_best`` is share / best share.
@@ -136,13 +123,7 @@ def measured_of(kernel: KernelResult) -> dict[str, Any]:
     return kernel.model_dump(exclude=_OF_JUDGING) | {"stalls": stalls}
 
 
-class SamplesPart(BaseModel):
-    """Base of all parts in this module."""
-
-    model_config = PART
-
-
-class Sample(SamplesPart):
+class Sample(ResultPart):
     """One side of a row. ``readings`` is set if values have further properties, such as a distribution or a bound."""
 
     value: Number
@@ -162,7 +143,7 @@ class Sample(SamplesPart):
         return bounds if any(bounds) else ()
 
 
-class Bounds(SamplesPart):
+class Bounds(ResultPart):
     """An estimate with its confidence interval."""
 
     value: Number
@@ -170,7 +151,7 @@ class Bounds(SamplesPart):
     high: Number
 
 
-class ConfirmationOf(SamplesPart):
+class ConfirmationOf(ResultPart):
     """Fresh pairs, or runs of each side, that were taken because those before proved a change.
 
     ``change`` is that of the fresh ones alone, with its p-value; ``before`` that of the earlier ones.
@@ -183,7 +164,7 @@ class ConfirmationOf(SamplesPart):
     agrees: bool
 
 
-class AsBuilt(SamplesPart):
+class AsBuilt(ResultPart):
     """A row of the programs as built, which was replaced by one over new code layouts of both sides."""
 
     design: str
@@ -193,7 +174,7 @@ class AsBuilt(SamplesPart):
     change: Bounds | None
 
 
-class LayoutsOf(SamplesPart):
+class LayoutsOf(ResultPart):
     """The code layouts that were drawn of each side.
 
     ``n``: layouts per side; ``deviation``: the standard deviation between them without noise, as a share. ``numbers``:
@@ -206,7 +187,7 @@ class LayoutsOf(SamplesPart):
     built: AsBuilt
 
 
-class MemoryResult(SamplesPart):
+class MemoryResult(ResultPart):
     """Heap memory (bytes) of one process of a side over its run, at most 200 points.
 
     ``axis`` is the unit of ``at``: ``instructions``, allocated ``bytes``, or ``time`` in seconds.
@@ -220,7 +201,7 @@ class MemoryResult(SamplesPart):
     held: list[float]
 
 
-class SizePoint(SamplesPart):
+class SizePoint(ResultPart):
     """A value at a size, in the metric's base unit, with its confidence interval."""
 
     size: float
@@ -229,13 +210,11 @@ class SizePoint(SamplesPart):
     high: Number
 
 
-class JobResult(BaseModel):
+class JobResult(ResultPart):
     """A job that measured one group of a run's steps. ``id`` is its number in the engine.
 
     ``state`` is ``done``, or how the job ended early; ``lost`` is why an earlier attempt did not count.
     """
-
-    model_config = PART
 
     group: str
     id: str
@@ -245,10 +224,8 @@ class JobResult(BaseModel):
     lost: str = ""
 
 
-class NodeResult(BaseModel):
+class NodeResult(ResultPart):
     """A machine of a cluster that measured a part of the run: its name in the cluster, its facts, and its jobs."""
-
-    model_config = PART
 
     name: str
     identity: str
@@ -256,10 +233,8 @@ class NodeResult(BaseModel):
     jobs: list[JobResult]
 
 
-class Brief(BaseModel):
+class Brief(ResultPart):
     """Information that the recipient of a routed run needs to start: one line each, with exact names."""
-
-    model_config = PART
 
     regressed: list[str] = []
     undecided: list[str] = []
@@ -269,10 +244,8 @@ class Brief(BaseModel):
     commands: list[str] = []
 
 
-class RouteTaken(BaseModel):
+class RouteTaken(ResultPart):
     """The first rule that matched, and its destination."""
-
-    model_config = PART
 
     rule: str
     to: str
@@ -299,12 +272,6 @@ BESIDE_WHAT_DECIDES = (HAS_TARGET, GUARDED, MEMORY_GREW, PARSED)
 CONCERN, ACCEPTED, ALLOWED = "concern: ", "accepted until ", "failed (allowed): "
 WARNED = (CONCERN, ACCEPTED, ALLOWED)
 """Prefixes of reasons that accompany a verdict but did not cause it."""
-
-
-class ResultPart(BaseModel):
-    """Base of all parts except those about kernels."""
-
-    model_config = PART
 
 
 class LibraryItem(ResultPart):
