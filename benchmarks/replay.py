@@ -138,7 +138,7 @@ def summary(change: dict[str, Any], result: dict[str, Any], minutes: float, *, b
         "unchanged": Counter(row.get("unchanged") or "timed" for row in rows),
         "audited": sum(bool(row.get("unchanged") and row.get("pairs")) for row in rows),
         "load": os.getloadavg()[1],
-        "reasons": result["reasons"][:5],
+        "reasons": [item["text"] for item in result["reasons"][:5]],
     }
 
 

@@ -12,6 +12,7 @@ import sys
 import tempfile
 import tokenize
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -41,6 +42,56 @@ def inner_imports(tree: ast.Module) -> int:
     )
 
 
+_SENTENCES = {"reason", "reasons", "reason_texts", "warnings", "cautions", "detail", "note", "notes", "message", "why"}
+"""Fields that hold sentences for people."""
+_CUTTING = {
+    "startswith",
+    "endswith",
+    "partition",
+    "rpartition",
+    "split",
+    "rsplit",
+    "removeprefix",
+    "removesuffix",
+    "find",
+}
+_WRITERS = ("report", "cli")
+
+
+def compared_sentences(tree: ast.Module) -> Iterator[str]:
+    """Yield each comparison of a sentence with another text, and each call that cuts one."""
+    of_loops = set()
+    for loop in (node for node in ast.walk(tree) if isinstance(node, ast.comprehension | ast.For)):
+        if _SENTENCES & {node.attr for node in ast.walk(loop.iter) if isinstance(node, ast.Attribute)}:
+            of_loops |= {node.id for node in ast.walk(loop.target) if isinstance(node, ast.Name)}
+
+    def is_sentence(node: ast.expr) -> bool:
+        if isinstance(node, ast.Name):
+            return node.id in of_loops and node.id in _SENTENCES | {"text", "warning"}
+        return isinstance(node, ast.Attribute) and node.attr in _SENTENCES
+
+    for node in ast.walk(tree):
+        called = node.func if isinstance(node, ast.Call) else None
+        if isinstance(called, ast.Attribute) and called.attr in _CUTTING and is_sentence(called.value):
+            yield ast.unparse(node)
+        if not isinstance(node, ast.Compare) or isinstance(node.ops[0], (ast.Is, ast.IsNot)):
+            continue
+        sides = [node.left, *node.comparators]
+        others = [side for side in sides if not is_sentence(side)]
+        is_empty = all(isinstance(side, ast.Constant) and side.value == "" for side in others)
+        # Whether a list has a text already is no comparison of sentences.
+        is_listed = isinstance(node.ops[0], (ast.In, ast.NotIn)) and isinstance(node.left, ast.Name)
+        if len(others) < len(sides) and not (others and is_empty) and not (is_listed and is_sentence(sides[-1])):
+            yield ast.unparse(node)
+
+
+def sentences_as_facts() -> Iterator[tuple[Path, str]]:
+    """Yield each comparison or cut of a sentence outside of the packages that print, with its file."""
+    for path in modules("perfflow"):
+        if path.relative_to(ROOT / "perfflow").parts[0] not in _WRITERS:
+            yield from ((path, text) for text in compared_sentences(ast.parse(path.read_text())))
+
+
 def modules(folder: str) -> list[Path]:
     """Return the modules below a folder, without captured files."""
     return [path for path in sorted((ROOT / folder).rglob("*.py")) if "data" not in path.relative_to(ROOT).parts]
@@ -57,6 +108,7 @@ def size() -> dict[str, int]:
         "lines of tests": sum(code_lines(path.read_text()) for path in modules("tests")),
         "class names that exist twice or more": sum(times > 1 for times in classes.values()),
         "imports inside functions": sum(map(inner_imports, trees)),
+        "sentences compared or cut": len(list(sentences_as_facts())),
     }
 
 

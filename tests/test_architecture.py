@@ -48,6 +48,28 @@ def test_changelog_says_something_of_the_current_version() -> None:
     assert f"## {VERSION}" in (PACKAGE.parent / "CHANGELOG.md").read_text()
 
 
+SIZE = runpy.run_path(str(PACKAGE.parent / "scripts" / "size.py"))
+WORDS_OF_OTHERS = {
+    ("jobs/cluster/placed_run.py", "'TIMEOUT' in self.status.reason"): "a word of Slurm",
+    ("jobs/cluster/placed_run.py", "attempt.status.reason not in ('', 'None')"): "a word of Slurm",
+    ("verdict/kernels.py", "stall.reason in condition.stalls"): "a name of Nsight Compute",
+}
+
+
+def test_only_reports_and_commands_compare_or_cut_sentences() -> None:
+    found = {(str(path.relative_to(PACKAGE)), text) for path, text in SIZE["sentences_as_facts"]()}
+    assert found == set(WORDS_OF_OTHERS)
+
+
+def test_a_compared_or_cut_sentence_is_found() -> None:
+    for text in ("step.reason == 'x'", "'x' in row.why", "any('few' in text for text in step.warnings)"):
+        assert list(SIZE["compared_sentences"](ast.parse(text)))
+    for text in ("item.reason.startswith('x')", "[text.split(':') for text in result.reasons]"):
+        assert list(SIZE["compared_sentences"](ast.parse(text)))
+    for text in ("step.reason == ''", "text not in run.warnings", "step.reason or 'x'", "row.why is None"):
+        assert not list(SIZE["compared_sentences"](ast.parse(text)))
+
+
 NAMING = {
     "library": "starters are text for users",
     "execute/gpus.py": "the program that lists the GPUs",
@@ -72,7 +94,7 @@ def test_tools_are_known_by_what_they_say_of_themselves() -> None:
 
 
 def test_lines_of_code_are_lines_with_more_than_comments_and_docstrings() -> None:
-    counted = runpy.run_path(str(PACKAGE.parent / "scripts" / "size.py"))
+    counted = SIZE
     source = '''"""A module."""
 
 import os  # used

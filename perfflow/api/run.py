@@ -24,7 +24,7 @@ from perfflow.model.criteria import Criteria, criteria_from_json
 from perfflow.model.errors import UserError
 from perfflow.model.metrics import in_words
 from perfflow.model.readings import Side
-from perfflow.model.result import Benchmark, Bounds, Decision, Level, Result, Sample, TargetResult
+from perfflow.model.result import Benchmark, Bounds, Decision, Level, Reason, Result, Sample, TargetResult
 from perfflow.model.tree_facts import tree_of
 from perfflow.report.payloads.revision import has_changes, revision_of
 from perfflow.report.rows import comparison_of
@@ -308,7 +308,7 @@ class Run:
     interrupted: bool
     verdict: Literal["pass", "fail", "unproven", "error"] | None
     gate: Literal["pass", "fail"] | None
-    reasons: tuple[str, ...]
+    reasons: tuple[Reason, ...]
     evidence: tuple[str, ...]
     revision: str | None
     baseline_revision: str | None
@@ -373,7 +373,7 @@ class Run:
 
         >>> import perfflow
         >>> perfflow.load("latest").to_dict()["schema"]
-        'perfflow.result/1'
+        'perfflow.result/2'
         """
         found: dict[str, Any] = json.loads(to_text(self._result))
         return found

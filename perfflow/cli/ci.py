@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
-from perfflow.model.result import WARNED, Result
+from perfflow.model.result import Result
 from perfflow.report.sanitize import visible
 
 MOST_ANNOTATIONS = 10
@@ -112,7 +112,7 @@ def without_commands(text: str) -> str:
 def annotation_lines(result: Result) -> list[str]:
     """Return an annotation for each reason of a verdict. Warnings are included only if it passes."""
     kind = "error" if result.verdict in ("fail", "error") else "warning"
-    texts = [text for text in result.reasons if result.verdict in ("pass", None) or not text.startswith(WARNED)]
+    texts = [item.text for item in (result.reasons if result.verdict in ("pass", None) else result.causes)]
     if len(texts) > MOST_ANNOTATIONS:
         left = len(texts) - MOST_ANNOTATIONS + 1
         texts = [*texts[: MOST_ANNOTATIONS - 1], f"{left} more reasons are in the report"]

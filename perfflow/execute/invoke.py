@@ -258,7 +258,7 @@ LEFT_RUNNING = "left-running"
 class Failure(StepError):  # noqa: N818 (a fact about a step that is passed on, not only raised)
     """A failed process: the reason, whether it reached the time limit, its exit code and its log.
 
-    ``argv`` is its command line if another step ran it.
+    ``argv`` is its command line if another step ran it. ``is_told``: a warning of the step has the reason already.
     """
 
     reason: str
@@ -266,6 +266,7 @@ class Failure(StepError):  # noqa: N818 (a fact about a step that is passed on, 
     exit_code: int | None = None
     log: Path | None = None
     argv: tuple[str, ...] = ()
+    is_told: bool = False
 
 
 class OutOfTimeFailure(Failure):

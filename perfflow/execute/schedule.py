@@ -52,6 +52,10 @@ class StepRun:
     argv: list[str] = field(default_factory=list)
     exit_code: int | None = None
     warnings: list[str] = field(default_factory=list)
+    cautions: list[str] = field(default_factory=list)
+    """Those of the warnings that say how to read the figures."""
+    few_samples: bool = False
+    """Whether a profiler took too few samples for reliable shares."""
     log: str = ""
     blocked: bool = False
     """Whether it was skipped because an earlier step failed."""

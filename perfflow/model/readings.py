@@ -114,16 +114,6 @@ HOTSPOT = 0.05
 """The share above which a place is a hotspot."""
 
 
-UNREAD_OUTPUT = "behaves differently when its output goes to /dev/null"
-"""Part of the warning about a program that does less work if its output is not read."""
-BASH_START = "the start of bash itself"
-"""Part of the note that says how long bash took to start, which no figure contains."""
-
-
-FEW_SAMPLES = "samples are few"
-"""Part of the warning about a sampling profile with unreliable shares."""
-
-
 @dataclass(frozen=True)
 class Hotspot:
     """A place in the code with its share (0..1) of ``unit``.
@@ -231,6 +221,8 @@ class Parsed:
     """Failed benchmarks of a suite with the reason. The others have readings."""
     memory: MemoryCurve | None = None
     """Heap memory of the process with the highest peak over its run."""
+    few_samples: bool = False
+    """Whether a profiler took too few samples for reliable shares; a warning says so."""
 
     def __post_init__(self) -> None:
         """Check the figures, in base units."""

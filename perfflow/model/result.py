@@ -5,6 +5,7 @@ A number that is not finite is null.
 """
 
 import math
+from enum import StrEnum
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
@@ -185,6 +186,8 @@ class LayoutsOf(ResultPart):
     deviation: float
     numbers: list[list[int]] | None = None
     built: AsBuilt
+    is_accident: bool = False
+    """Whether the change of the programs as built is an accident of code layout."""
 
 
 class MemoryResult(ResultPart):
@@ -257,21 +260,83 @@ class RouteTaken(ResultPart):
     brief: Brief = Brief()
 
 
-SCHEMA: Literal["perfflow.result/1"] = "perfflow.result/1"
+SCHEMA: Literal["perfflow.result/2"] = "perfflow.result/2"
 GATE = "review:gate:perf"
-HAS_TARGET = "has a target"
-"""Reason of a row that gates although another metric times the benchmark."""
-GUARDED = "is guarded"
-"""Reason of a row that gates because it is named under ``guard``."""
-MEMORY_GREW = "memory grew"
-"""Reason of a memory row that gates without being named."""
-PARSED = "the workflow reads it"
-"""Reason of a row of a custom metric that gates beside a time."""
-BESIDE_WHAT_DECIDES = (HAS_TARGET, GUARDED, MEMORY_GREW, PARSED)
-"""Reasons of rows that gate in addition to the one that decides about their benchmark."""
-CONCERN, ACCEPTED, ALLOWED = "concern: ", "accepted until ", "failed (allowed): "
-WARNED = (CONCERN, ACCEPTED, ALLOWED)
-"""Prefixes of reasons that accompany a verdict but did not cause it."""
+
+
+class GatesBy(StrEnum):
+    """What makes a row gate. Those of ``BESIDE`` gate in addition to the row that decides about the benchmark."""
+
+    CHOSEN = "chosen"
+    """Its metric was chosen automatically."""
+    REQUESTED = "requested"
+    """The workflow names its metric."""
+    CONTRADICTION = "contradiction"
+    """It proves a regression that the chosen clock does not show."""
+    TARGET = "target"
+    GUARD = "guard"
+    MEMORY = "memory"
+    """Memory that has grown gates without being named."""
+    PARSED = "parsed"
+    """The workflow reads a custom metric beside a time."""
+
+
+BESIDE = frozenset({GatesBy.TARGET, GatesBy.GUARD, GatesBy.MEMORY, GatesBy.PARSED})
+
+
+class ReasonKind(StrEnum):
+    """What a reason of the verdict is about. The kinds of ``WARNINGS`` accompany a verdict but did not cause it."""
+
+    TARGET_NOT_MET = "target-not-met"
+    REGRESSED = "regressed"
+    NO_LONGER_ACCEPTED = "no-longer-accepted"
+    CHECK_FAILED = "check-failed"
+    INTERRUPTED = "interrupted"
+    NOT_STARTED = "step-not-started"
+    STEP_FAILED = "step-failed"
+    MISSING = "benchmark-missing"
+    REMOVED = "benchmark-removed"
+    NOTHING_MEASURED = "nothing-measured"
+    NO_TIME = "no-time"
+    BUDGET_SPENT = "budget-spent"
+    TARGET_NOT_MEASURED = "target-not-measured"
+    MEASURED_TWICE = "measured-twice"
+    CONTRADICTION = "contradiction"
+    TARGET_UNPROVEN = "target-unproven"
+    UNPROVEN = "unproven"
+    CONCERN = "concern"
+    GROWTH = "growth"
+    ACCEPTED = "accepted"
+    ALLOWED = "failure-allowed"
+
+
+WARNINGS = frozenset({ReasonKind.CONCERN, ReasonKind.GROWTH, ReasonKind.ACCEPTED, ReasonKind.ALLOWED})
+FAILING = frozenset({ReasonKind.TARGET_NOT_MET, ReasonKind.REGRESSED, ReasonKind.CHECK_FAILED})
+"""The kinds that fail a run."""
+
+
+class Reason(ResultPart):
+    """Why a verdict is not a pass, or a warning of a pass. ``text`` is for people; programs use the other fields.
+
+    ``benchmark``: the benchmark it is about, '' if there is none or there are several. ``values``: what else the
+    sentence is made of: ``metric``, ``step``, ``statistic``, ``requirement``, ``change`` (share), ``until`` (date),
+    ``stopped``, ``key``, ``budget`` (seconds), ``benchmarks`` (names) or ``other`` (step), depending on the kind.
+    """
+
+    kind: ReasonKind
+    benchmark: str = ""
+    values: dict[str, Any] = {}
+    text: str
+
+    @property
+    def is_warning(self) -> bool:
+        """Whether it accompanies the verdict but did not cause it."""
+        return self.kind in WARNINGS
+
+
+def reason(kind: ReasonKind, text: str, benchmark: str = "", **values: Any) -> Reason:
+    """Return a reason."""
+    return Reason(kind=kind, benchmark=benchmark, values=values, text=text)
 
 
 class LibraryItem(ResultPart):
@@ -353,6 +418,10 @@ class StepResult(ResultPart):
     argv: list[str]
     exit_code: int | None
     warnings: list[str]
+    cautions: list[str] = []
+    """Those of the warnings that say how to read the figures."""
+    few_samples: bool = False
+    """Whether a profiler took too few samples for reliable shares."""
     role: str = "work"
     benchmark: str = ""
     log: str = ""
@@ -439,6 +508,8 @@ class Benchmark(ResultPart):
     seconds: Number = None
     """Duration of the sampling; None if it is not known, as for stored sets."""
     warnings: list[str]
+    gates_by: GatesBy | None = None
+    """What makes the row gate, or would if stored sets were judged; None for other rows."""
     why: str = ""
     same_as: str = ""
     """For a rate: the time whose inverse it is in all samples, so that both are one measurement."""
@@ -734,13 +805,13 @@ class Blind(ResultPart):
 class Result(ResultPart):
     """The whole file."""
 
-    schema_: Literal["perfflow.result/1"]
+    schema_: Literal["perfflow.result/2"]
     run: RunInfo
     verdict: Literal["pass", "fail", "unproven", "error"] | None
     """None if two stored sets were compared: their samples are not paired, so they are not judged."""
     gate: Gate | None
     evidence: list[str]
-    reasons: list[str] = []
+    reasons: list[Reason] = []
     machine: dict[str, Any]
     nodes: list[NodeResult] = []
     """Other machines that measured parts of the run; ``machine`` is the one that it was started on."""
@@ -775,8 +846,22 @@ class Result(ResultPart):
     @property
     def unmeasured(self) -> bool:
         """Whether something was not measured that should have been, and no failure takes precedence."""
-        lacking = any(not text.startswith(WARNED) for text in self.reasons)
-        return self.verdict == "error" or (self.verdict is None and lacking)
+        return self.verdict == "error" or (self.verdict is None and bool(self.causes))
+
+    @property
+    def reason_texts(self) -> list[str]:
+        """The sentences of all reasons."""
+        return [item.text for item in self.reasons]
+
+    @property
+    def causes(self) -> list[Reason]:
+        """The reasons why the verdict is not a pass."""
+        return [item for item in self.reasons if not item.is_warning]
+
+    @property
+    def warned(self) -> list[Reason]:
+        """The reasons that accompany the verdict but did not cause it."""
+        return [item for item in self.reasons if item.is_warning]
 
     model_config = ConfigDict(
         extra="ignore", frozen=True, alias_generator=lambda name: name.rstrip("_"), populate_by_name=True

@@ -40,7 +40,7 @@ from perfflow.report.blame import (
 from perfflow.report.gate_table import GateLine, gates_of
 from perfflow.report.text_table import Truncated, truncated
 from perfflow.verdict.comparison import without_inverse_rates
-from perfflow.verdict.row_text import estimate_of, failure
+from perfflow.verdict.row_text import estimate_of
 
 
 @dataclass(frozen=True)
@@ -182,7 +182,8 @@ class Culprit:
 class FindingSections:
     """The sections after the requirements; ``summary`` and ``blame`` are None unless two revisions were compared.
 
-    ``culprits`` are for a short page; ``explained`` are the reasons of the verdict that they replace there.
+    ``culprits`` are for a short page; ``blamed`` are benchmark and metric of the rows
+    whose reasons they replace there.
     """
 
     summary: GateSummary | None
@@ -193,7 +194,7 @@ class FindingSections:
     gates: tuple[GateLine, ...]
     routes: tuple[Routed, ...]
     culprits: tuple[Culprit, ...]
-    explained: tuple[str, ...]
+    blamed: tuple[tuple[str, str], ...]
     by_cell: tuple[ByCell, ...]
     """What changed with which value of the key of ``compare``."""
     red: RedGate | None
@@ -245,7 +246,7 @@ def findings_of(result: Result, criteria: Criteria) -> FindingSections:
         gates=gates.shown,
         routes=routes,
         culprits=culprits.shown,
-        explained=tuple(failure(failing[key], criteria) for key in keys),
+        blamed=tuple(keys),
         by_cell=cells.shown,
         red=red_gate(result, criteria),
         others={name: table.others for name, table in tables.items()},

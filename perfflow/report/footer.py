@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from perfflow.machine.noise import describe
 from perfflow.model.metrics import QUANTILES, TIMES, in_words
 from perfflow.model.readings import Side
-from perfflow.model.result import HAS_TARGET, Benchmark, Result
+from perfflow.model.result import Benchmark, GatesBy, Result
 from perfflow.model.tree_facts import STORED, TreeFacts, tree_of
 from perfflow.model.units import Dimension, format_quantity
 from perfflow.report.rows import OTHER_THAN_MEDIANS, differ_from_medians, inner_p99
@@ -21,8 +22,22 @@ _OF_THIS_SESSION = (
 )
 
 
-def notes(result: Result) -> Iterator[str]:
+@dataclass(frozen=True)
+class Note:
+    """A note with the names of what it is about. ``is_caution``: it says how to read the figures."""
+
+    about: str
+    text: str
+    is_caution: bool = False
+
+    def __str__(self) -> str:
+        """Return the note as shown."""
+        return f"{self.about}: {self.text}" if self.about else self.text
+
+
+def notes(result: Result) -> Iterator[Note]:
     """Yield each warning once, with the names of the rows, steps and kernels that it is about."""
+    cautions = {text for step in result.steps for text in step.cautions}
     measured = not any(sides_of(result))
     about: dict[str, dict[str, None]] = {}
     for row in result.benchmarks:
@@ -37,22 +52,22 @@ def notes(result: Result) -> Iterator[str]:
     for text, names in about.items():
         listed = ", ".join(list(names)[:MOST_NAMES])
         others = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
-        yield f"{listed}{others}: {text}"
+        yield Note(f"{listed}{others}", text, is_caution=text in cautions)
     quantiles = {target.statistic for target in result.targets} & (set(QUANTILES) - {"p50"})
     if quantiles:
-        yield "percentiles of a command are computed over its processes"
+        yield Note("", "percentiles of a command are computed over its processes")
     if any(item.statistic in (*QUANTILES, "mean") and item.low != item.high for item in result.targets):
-        yield _OF_THIS_SESSION
+        yield Note("", _OF_THIS_SESSION)
 
 
 def median_note(result: Result) -> str:
     """Return the note about changes that differ from the change of the medians beside them, or ''."""
-    return next((note for note in notes(result) if note.endswith(OTHER_THAN_MEDIANS)), "")
+    return next((str(note) for note in notes(result) if note.text == OTHER_THAN_MEDIANS), "")
 
 
 def _notes_of(row: Benchmark, *, measured: bool) -> Iterator[tuple[str, str]]:
     """Yield each note with what it is about: the benchmark, or the row."""
-    if (row.gating or row.leading) and row.why and row.metric in TIMES and row.why != HAS_TARGET:
+    if (row.gating or row.leading) and row.why and row.metric in TIMES and row.gates_by != GatesBy.TARGET:
         yield row.name, f"judged by {in_words(row.metric)}: {row.why}"
     if row.gating and row.statistic != "value" and differ_from_medians(row):
         yield row.title, OTHER_THAN_MEDIANS

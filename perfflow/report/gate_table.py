@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from perfflow.model.criteria import Criteria
-from perfflow.model.result import WARNED, Benchmark, Result, TargetResult, is_untimed
+from perfflow.model.result import Benchmark, Result, TargetResult, is_untimed
 from perfflow.model.targets import specificity
 from perfflow.report.blame import not_run
 from perfflow.report.bounds import is_about
@@ -75,8 +75,8 @@ def _run(result: Result, groups: Sequence[GateLine]) -> Iterator[GateLine]:
     if texts:
         yield GateLine("run", "", "error", _listed("", texts, "; "))
     elif result.verdict not in ("pass", None) and all(line.status != result.verdict for line in groups):
-        reasons = [text for text in result.reasons if not text.startswith(WARNED)]
-        yield GateLine("run", "", result.verdict, _listed("", reasons, "; ") or "no reason is stored")
+        texts = [item.text for item in result.causes]
+        yield GateLine("run", "", result.verdict, _listed("", texts, "; ") or "no reason is stored")
 
 
 def _measured(result: Result) -> Iterator[GateLine]:

@@ -24,14 +24,14 @@ from typing import Any
 
 from perfflow.model.criteria import Criteria, criteria_from_json
 from perfflow.model.metrics import METRICS, TIMES, rank
-from perfflow.model.readings import BASH_START, UNREAD_OUTPUT, Side
+from perfflow.model.readings import Side
 from perfflow.model.result import (
-    WARNED,
     Benchmark,
     Cheaper,
     HotspotResult,
     NodeResult,
     Optimization,
+    Reason,
     Result,
     StepResult,
     TargetResult,
@@ -132,7 +132,7 @@ def failed_steps(result: Result) -> Iterator[FailedStep]:
     """Yield every step that failed or timed out, including steps that do not affect the verdict."""
     for step in result.steps:
         if step.status in ("failed", "timeout"):
-            in_reasons = any(step.reason in text for text in result.reasons)
+            in_reasons = any(item.values.get("step") == step.id for item in result.reasons)
             yield FailedStep(step.id, step.reason, last_words(step.tail), step.log if step.tail else "", in_reasons)
 
 
@@ -524,8 +524,8 @@ class Page:
     headline: str
     judged_by: str
     evidence: tuple[str, ...]
-    reasons: tuple[str, ...]
-    warned: tuple[str, ...]
+    reasons: tuple[Reason, ...]
+    warned: tuple[Reason, ...]
     """Reasons that pass with a warning."""
     sides: tuple[tuple[str, str], ...]
     cautions: tuple[str, ...]
@@ -622,7 +622,7 @@ def page_of(result: Result, most: int = MOST_ROWS) -> Page:
         reasons=reasons.shown,
         warned=warned.shown,
         sides=sides,
-        cautions=(*_about_part(result), *result.run.warnings, *(text for text in noted if _is_caution(text))),
+        cautions=(*_about_part(result), *result.run.warnings, *(str(note) for note in noted if note.is_caution)),
         compared=any(row.decision for row in rows) or bool(result.across_gpus),
         comparisons=tuple(comparison_of(row, criteria, _marks(result)) for row in compared.shown),
         figures=tuple(line for row in measured.shown for line in figures_of(row, criteria)),
@@ -641,7 +641,7 @@ def page_of(result: Result, most: int = MOST_ROWS) -> Page:
         checks=tuple((CHECK_SYMBOLS[item.status], item.id, item.status, item.detail) for item in result.verification),
         troubles=tuple(_troubles(result)),
         failed=tuple(failed_steps(result)),
-        notes=tuple(text for text in noted if not _is_caution(text)),
+        notes=tuple(str(note) for note in noted if not note.is_caution),
         median_note=median_note(result),
         reproduce=tuple(commands_of(result)),
         environment=tuple(environment_of(result)),
@@ -661,11 +661,6 @@ def _about_part(result: Result) -> Iterator[str]:
         yield f"this is part {result.run.shard} of the benchmarks; `perfflow merge` judges all parts together"
 
 
-def _is_caution(note: str) -> bool:
-    """Return whether a note says how to read the figures, so that it is shown beside them."""
-    return UNREAD_OUTPUT in note or BASH_START in note
-
-
 def _ledger(result: Result, criteria: Criteria) -> Ledger | None:
     if not (result.optimizations or result.run.ruled_out or any(step.role == "candidate" for step in result.steps)):
         return None
@@ -680,9 +675,9 @@ def _roofline(result: Result) -> Roofline | None:
     return roofline_of(result)
 
 
-def _reasons(result: Result, *, warned: bool) -> Truncated[str]:
+def _reasons(result: Result, *, warned: bool) -> Truncated[Reason]:
     """Return the reasons why the verdict is not a pass, or the warnings if ``warned``."""
-    return truncated([text for text in result.reasons if text.startswith(WARNED) is warned])
+    return truncated(result.warned if warned else result.causes)
 
 
 def _tables(

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 from perfflow.model.criteria import Criteria
 from perfflow.model.metrics import COMPARED_STATISTICS
@@ -39,6 +40,9 @@ class RequirementLine:
     bar: Bar | None
     """The interval against the bound, for formats that draw it."""
     tone: Tone
+    benchmark: str
+    key: Mapping[str, Any]
+    """Metric, statistic and requirement, as the reason about this target names them."""
 
 
 def requirement_of(target: TargetResult, criteria: Criteria, row: Benchmark | None) -> RequirementLine:
@@ -58,6 +62,8 @@ def requirement_of(target: TargetResult, criteria: Criteria, row: Benchmark | No
         detail="; ".join(filter(None, (target.detail, target.peak_source and f"peak {target.peak_source}"))),
         bar=None,
         tone=TARGET_TONES.get(target.status, Tone.UNSURE),
+        benchmark=target.benchmark,
+        key={"metric": target.metric, "statistic": target.statistic, "requirement": target.requirement},
     )
 
 

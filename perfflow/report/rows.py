@@ -235,7 +235,7 @@ def _decision(row: Benchmark, criteria: Criteria) -> tuple[str, list[str], str]:
     elif row.level in ("concern", "action"):
         thresholds = criteria.thresholds_of(row.name, row.metric)
         marks = [f"over {format_threshold(thresholds.action if row.level == 'action' else thresholds.concern)}"]
-    elif row.layouts and row.layouts.built.change and any(text.startswith(ACCIDENT) for text in row.warnings):
+    elif row.layouts and row.layouts.built.change and row.layouts.is_accident:
         remark = f"{format_change(row.layouts.built.change.value or 0.0)} as built: {ACCIDENT}"
     if row.layouts and row.gating:
         marks = [*marks, f"{row.layouts.n} layouts"]

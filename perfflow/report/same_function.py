@@ -17,7 +17,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from perfflow.model.readings import FEW_SAMPLES, HOTSPOT, Side
+from perfflow.model.readings import HOTSPOT, Side
 from perfflow.model.result import HotspotResult, Result
 from perfflow.report.table import NOTHING
 from perfflow.tools import registry
@@ -256,7 +256,7 @@ class Joined:
 
 def joined_of(result: Result) -> Iterator[Joined]:
     """Yield a table for each benchmark with functions of at least two profilers that can be joined."""
-    thin = {step.id for step in result.steps if any(FEW_SAMPLES in warning for warning in step.warnings)}
+    thin = {step.id for step in result.steps if step.few_samples}
     for benchmark in dict.fromkeys(spot.benchmark for spot in result.hotspots):
         spots = [spot for spot in result.hotspots if spot.benchmark == benchmark]
         # A name without a source file that only one profiler reports, such as a system call, cannot be joined.

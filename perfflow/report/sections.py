@@ -178,7 +178,7 @@ def reasons(page: Page) -> Iterator[ReportSection]:
     """Yield the reasons of the verdict, and the warnings."""
     for title, texts, name in (("Why", page.reasons, "reasons"), ("Warnings", page.warned, "warned")):
         if texts:
-            yield ReportSection(title, (*quotes(texts), *more(page.others.get(name, 0))))
+            yield ReportSection(title, (*quotes([item.text for item in texts]), *more(page.others.get(name, 0))))
 
 
 def compared(page: Page) -> Iterator[ReportSection]:

@@ -14,7 +14,7 @@ from itertools import islice
 
 from perfflow.model.criteria import Criteria, criteria_from_json
 from perfflow.model.metrics import TIMES, Better, in_words
-from perfflow.model.result import Benchmark, Optimization, Result
+from perfflow.model.result import FAILING, Benchmark, Optimization, ReasonKind, Result
 from perfflow.model.units import significant
 from perfflow.report import tables
 from perfflow.report.findings import Culprit
@@ -43,8 +43,6 @@ MOST_SAMPLES = 2
 """Stored comparisons whose samples are drawn."""
 MOST_CULPRITS = 4
 MOST_FAILED = 3
-_FAILED = ("target not met: ", "regressed: ", "correctness step failed: ")
-"""Beginnings of reasons that fail a run."""
 NARROWEST = 20
 GROWTH = 6
 """Columns by which arrows and bounds written in ASCII may widen a row of figures."""
@@ -79,7 +77,9 @@ def _lines(page: Page, width: int, where: str, growth: int) -> Iterator[Line]:
         least=2,
         what="reasons",
     )
-    warned = RowGroup(_noted(page.warned, width), page.others["warned"], MOST_LINES, least=1, what="warnings")
+    warned = RowGroup(
+        _noted([item.text for item in page.warned], width), page.others["warned"], MOST_LINES, least=1, what="warnings"
+    )
     comparisons, samples = _comparisons(page, width - growth), _samples(page, width - growth)
     cells_of_one = RowGroup(
         [_wrapped(f"  by {item.key}: ", f"{item.benchmark}: {item.text}", width) for item in page.findings.by_cell],
@@ -127,13 +127,17 @@ def _lines(page: Page, width: int, where: str, growth: int) -> Iterator[Line]:
 
 def _whys(page: Page) -> list[str]:
     """Return the reasons without those that a row of the requirements shows with its figures."""
-    shown = tuple(f"target {row.status}: {row.name} {row.required}" for row in page.requirements)
-    shown += page.findings.explained
-    whys = [reason for reason in page.reasons if not reason.startswith(shown)] if shown else list(page.reasons)
-    if whys and page.reasons[0] not in whys and not whys[0].startswith(_FAILED) and not page.findings.culprits:
+    shown = [(row.benchmark, dict(row.key)) for row in page.requirements]
+    whys = [
+        item
+        for item in page.reasons
+        if (item.benchmark, item.values) not in shown
+        and not (item.kind == ReasonKind.REGRESSED and (item.benchmark, item.values["metric"]) in page.findings.blamed)
+    ]
+    if whys and page.reasons[0] not in whys and whys[0].kind not in FAILING and not page.findings.culprits:
         # Without the first reason, the run would seem to fail because of something unproven or not measured.
         whys.insert(0, page.reasons[0])
-    return whys
+    return [item.text for item in whys]
 
 
 def _noted(texts: Sequence[str], width: int) -> list[list[Line]]:
@@ -336,7 +340,7 @@ def render_summary(result: Result, folder: str = "", *, width: int = NO_EDGE) ->
 def _summary_lines(result: Result, folder: str, width: int) -> Iterator[str]:
     row = deciding_rows(result)
     if row is None:
-        yield from ("could not measure", *(f"  {visible(reason)}" for reason in result.reasons))
+        yield from ("could not measure", *(f"  {visible(reason.text)}" for reason in result.reasons))
         yield from _failed_lines(result, folder)
         return
     why = f" ({row.why})" if row.why else ""

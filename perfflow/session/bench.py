@@ -30,16 +30,7 @@ from typing import Any
 
 from perfflow.execute import invoke
 from perfflow.execute.context import variables_of
-from perfflow.execute.invoke import (
-    LEFT_RUNNING,
-    Failure,
-    Invoked,
-    OutOfTimeFailure,
-    Written,
-    allowed_to_run,
-    is_binary,
-    written,
-)
+from perfflow.execute.invoke import Failure, Invoked, OutOfTimeFailure, Written, allowed_to_run, is_binary, written
 from perfflow.execute.prepare import (
     PreparationError,
     ReadyProcess,
@@ -228,6 +219,7 @@ class Bench:
         self.missing = missing_side(session, self._source)
         self.failures: dict[str, Failure] = {}
         """Failures by benchmark of a suite, for those that could not be measured to the end."""
+        self._told_left = False
         self.out_of_time = False
         """Whether a process was ended, or not started, because the time of the whole command was over."""
         sides = session.sides_of(planned)
@@ -607,7 +599,8 @@ class Bench:
             failure = Failure(f"{self.session.where(prepared.side)}{reason}", log=log)
             self.failures.setdefault(benchmark_name(self.planned, name), failure)
         self.warnings.update(dict.fromkeys(invoked.parsed.warnings))
-        if invoked.left and not any(LEFT_RUNNING in text for text in self.warnings):
+        if invoked.left and not self._told_left:
+            self._told_left = True
             self._say(allowed_to_run(self.planned, invoked.left))
         return named(self.planned, readings)
 

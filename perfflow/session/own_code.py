@@ -28,7 +28,7 @@ from perfflow.execute.invoke import Failure, Invoked
 from perfflow.execute.loaded_code import UNSEEN, recording_modules, require_own
 from perfflow.execute.prepare import HASH_SEED, ReadyProcess
 from perfflow.execute.schedule import StepRun
-from perfflow.model.readings import UNREAD_OUTPUT, Hotspot, Side, Usage
+from perfflow.model.readings import Hotspot, Side, Usage
 from perfflow.model.targets import NOWHERE, SourcePlace
 from perfflow.model.units import Dimension, format_quantity
 from perfflow.plan.plan import Planned
@@ -219,7 +219,7 @@ def _text(seen: _Seen) -> str:
         format_quantity(value, Dimension.TIME) for value in (statistics.median(seen.unread), _cpu(seen.read))
     )
     return (
-        f"`{shown}` {UNREAD_OUTPUT}: it used {unread} of CPU time, but {read} "
+        f"`{shown}` behaves differently when its output goes to /dev/null: it used {unread} of CPU time, but {read} "
         "when its output was read; use `stdout: pipe` (compare: --stdout pipe)"
     )
 

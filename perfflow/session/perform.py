@@ -179,7 +179,7 @@ BUILT = "built before, by an earlier run or by another job"
 """The reason of a building step that is not performed, because its outputs are there."""
 _LOCKING_INSIDE = (Role.CANDIDATE, Role.COMPARE)
 """Roles whose inner steps hold the machine one by one, so that others may measure while they build."""
-_MASKED_FIELDS = ("reason", "argv", "warnings", "failing", "tail", "detail", "outputs")
+_MASKED_FIELDS = ("reason", "argv", "warnings", "cautions", "failing", "tail", "detail", "outputs")
 """Fields of a StepRun that are printed or stored as text, so secrets in them are masked."""
 
 
@@ -343,17 +343,21 @@ def _files_kept(session: RunSession, planned: Planned, run: StepRun) -> Iterator
     _keep_artifacts(session, planned, run)
 
 
+class _DeadServiceError(Failure):
+    """A service that the step needs has ended."""
+
+
 def _require_services(session: RunSession, planned: Planned) -> None:
     """Raise Failure if a service that the step needs has ended."""
     dead = session.services.dead_for(session.context.plan, planned)
     if dead:
-        raise Failure(dead.unexpected_end, exit_code=dead.service.exit_code, log=dead.log)
+        raise _DeadServiceError(dead.unexpected_end, exit_code=dead.service.exit_code, log=dead.log)
 
 
 def _blame_service(session: RunSession, planned: Planned, failure: Failure) -> None:
     """Add a dead service to the reason of a failure, because it is the most likely cause."""
     dead = session.services.dead_for(session.context.plan, planned)
-    if dead and dead.unexpected_end not in failure.reason:
+    if dead and not isinstance(failure, _DeadServiceError):
         failure.reason = f"{failure.reason}; {dead.unexpected_end}"
 
 

@@ -578,6 +578,8 @@ def step_event(step: StepRun) -> dict[str, Any]:
         "outputs": step.outputs,
         "identical": step.identical,
         "rebuilt": step.rebuilt,
+        "cautions": step.cautions,
+        "few_samples": step.few_samples,
         "readings": {side.value: [*map(reading_to_json, items)] for side, items in step.readings.items()},
     }
     return {

@@ -146,8 +146,6 @@ def merged(one: StepRecord, other: StepRecord) -> StepRecord:
 
 
 SCHEMA = "perfflow.events/1"
-TWICE = "measured twice: "
-"""Prefix of the warning of a step whose samples are skipped because another step measures the same."""
 _MEASURE = "measure"
 _PROFILE = "profile"
 """The role of a planned step that profiles."""
@@ -261,6 +259,8 @@ class Record:
     interrupted: bool = False
     ended: bool = False
     warnings: dict[str, list[str]] = field(default_factory=dict)
+    measured_twice: dict[str, list[tuple[str, str, str]]] = field(default_factory=dict)
+    """Benchmark, metric and the other step, by step, of samples that were skipped: the other measures the same."""
     stopped: dict[tuple[str, str], str] = field(default_factory=dict)
     """Why measuring ended, by step and benchmark; '' for all benchmarks of the step."""
     without_layouts: dict[tuple[str, str], str] = field(default_factory=dict)
@@ -496,10 +496,12 @@ class Record:
         if series.step == step:
             return series
         both = plan.role == self.plan_of(series.step).role == _MEASURE
-        begin = TWICE if both else ""
+        begin = "measured twice: " if both else ""
         note = f"{begin}`{reading.metric}` of `{benchmark}` was already measured by step `{series.step}`"
         if note not in self.warnings.setdefault(step, []):
             self.warnings[step].append(note)
+            if both:
+                self.measured_twice.setdefault(step, []).append((benchmark, reading.metric, series.step))
         return None
 
     def _kind_of(self, group: str) -> str:

@@ -379,6 +379,8 @@ class StepRecord:
     detail: str = ""
     identical: bool = False
     rebuilt: bool = False
+    cautions: tuple[str, ...] = ()
+    few_samples: bool = False
     not_started: bool = False
     out_of_time: bool = False
     devices: tuple[str, ...] = ()

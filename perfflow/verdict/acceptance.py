@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from perfflow.model.criteria import Accepted, Criteria, Thresholds
 from perfflow.model.metrics import TECHNIQUES, TIMES, Better
-from perfflow.model.result import GUARDED, Benchmark, Cheaper
+from perfflow.model.result import Benchmark, Cheaper, GatesBy, Reason, ReasonKind, reason
 from perfflow.model.targets import matches
 from perfflow.model.units import format_change
 from perfflow.stats.paired_test import Interval
@@ -26,8 +26,6 @@ from perfflow.verdict.gating import covers, gating_rows, guarded_rows, is_accept
 
 ACCEPT = 0.10
 """Default for the least effect for which a change is kept."""
-SAME_FILES = "both sides execute the same files"
-"""Reason for a candidate that had no effect because it did not change the executed files."""
 _ON_A_CUT = 0.005
 Key = tuple[str, str]
 """Benchmark and metric."""
@@ -64,6 +62,8 @@ class Acceptance:
     accepted: bool
     reason: str
     row: ComparedMetric | None = None
+    same_files: bool = False
+    """Whether it had no effect because both sides execute the same files."""
 
 
 def goal_of(
@@ -121,10 +121,8 @@ def accept(
     if effect is not None and effect.low > goal.accept:
         return Acceptance(accepted=True, reason="; ".join(_reached(record, best)), row=best)
     ruling = rulings[best.benchmark, best.metric.name]
-    reason = _shortfall(best, ruling, goal)
-    if ruling.decision == "same" and identical(best.step):
-        reason += f" ({SAME_FILES})"
-    return Acceptance(accepted=False, reason=reason, row=best)
+    same_files = ruling.decision == "same" and identical(best.step)
+    return Acceptance(accepted=False, reason=_shortfall(best, ruling, goal), row=best, same_files=same_files)
 
 
 def _refuted(rows: Mapping[Key, ComparedMetric], best: ComparedMetric, goal: Goal) -> str:
@@ -154,8 +152,10 @@ def deciding_rows(record: Record, rows: Mapping[Key, ComparedMetric], criteria: 
 
     Rows that are only guarded are left out, because they are not worth further pairs.
     """
-    chosen = {key for key, why in gating_rows(record, rows, replace(criteria, targets=())).items() if why != GUARDED}
-    targeted = {key for key, why in gating_rows(record, rows, criteria).items() if why != GUARDED}
+    chosen = {
+        key for key, why in gating_rows(record, rows, replace(criteria, targets=())).items() if why.by != GatesBy.GUARD
+    }
+    targeted = {key for key, why in gating_rows(record, rows, criteria).items() if why.by != GatesBy.GUARD}
     objectives = {key for key in guarded_rows(record, rows, ("**",)) if goal.is_objective(*key)}
     return [key for key in rows if key in chosen or (key in targeted | objectives and key[1] not in TIMES)]
 
@@ -252,7 +252,7 @@ def marked_tradeoffs(record: Record, row: Benchmark, criteria: Criteria) -> Benc
     return row.model_copy(update={"accepted": _mark(item)}) if item else row
 
 
-def lapsed_tradeoffs(record: Record, row: Benchmark, criteria: Criteria) -> Iterator[str]:
+def lapsed_tradeoffs(record: Record, row: Benchmark, criteria: Criteria) -> Iterator[Reason]:
     """Yield the trade-offs that no longer let a failing row pass."""
     found = row.change.value if row.change else None
     worse = None if found is None else -found if row.better == "higher" else found
@@ -261,13 +261,16 @@ def lapsed_tradeoffs(record: Record, row: Benchmark, criteria: Criteria) -> Iter
             continue
         if item.spent:
             what = f"the regression accepted until {item.until}"
-            yield f"{row.title}: the base already contains {what}: {item.why}"
+            text = f"{row.title}: the base already contains {what}: {item.why}"
         elif _today(record) > item.until:
-            yield f"{row.title} was accepted until {item.until}, which has passed: {item.why}"
+            text = f"{row.title} was accepted until {item.until}, which has passed: {item.why}"
+        else:
+            continue
+        yield reason(ReasonKind.NO_LONGER_ACCEPTED, text, row.name, metric=row.metric, until=item.until)
 
 
 def _is_about(item: Accepted, criteria: Criteria, row: Benchmark) -> bool:
-    return is_accepted(item, criteria, (row.name, row.metric), row.why)
+    return is_accepted(item, criteria, (row.name, row.metric), row.gates_by)
 
 
 def _today(record: Record) -> str:

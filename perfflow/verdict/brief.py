@@ -49,7 +49,7 @@ def _told(row: Benchmark, criteria: Criteria) -> str:
 
 def _thresholds(row: Benchmark, found: Findings) -> str:
     own = found.criteria.thresholds_of(row.name, row.metric)
-    _, accepted = thresholds_for(found.record, found.criteria, (row.name, row.metric), row.why)
+    _, accepted = thresholds_for(found.record, found.criteria, (row.name, row.metric), row.gates_by)
     name = row.name if own == found.criteria.thresholds_of(row.name) else f"{row.name} {row.metric}"
     limits = {"concern": own.concern, "action": own.action, "floor": own.floor}
     text = ", ".join(f"{limit} {format_threshold(share)}" for limit, share in limits.items())

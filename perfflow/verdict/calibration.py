@@ -185,7 +185,7 @@ def findings(
             if key in found
         ]
         base = CalibrationFinding(step, *key, judged=2 * len(judged) > len(own))
-        base = replace(base, why=Counter(judged).most_common(1)[0][0] if base.judged else "")
+        base = replace(base, why=Counter(judged).most_common(1)[0][0].text if base.judged else "")
         if any(item.row.metric.exact for item in own):
             yield replace(base, exact=True)
         else:

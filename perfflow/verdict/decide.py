@@ -36,6 +36,8 @@ class Ruling:
     level: Level | None
     more: int | None = None
     note: str = ""
+    is_accident: bool = False
+    """Whether the programs as built differ only by an accident of code layout."""
 
     @property
     def is_regression(self) -> bool:
@@ -169,7 +171,7 @@ def over_layouts(comparison: ComparedMetric, ruling: Ruling, built: Ruling) -> R
         return replace(ruling, note=f"in spite of {_accident(comparison.layouts, change)}")
     turned = (ruling.decision, built.decision) == ("improved", "regressed")
     if turned or (ruling.decision == "same" and built.decision in ("regressed", "improved")):
-        return Ruling("same", "ok", note=_accident(comparison.layouts, change))
+        return Ruling("same", "ok", note=_accident(comparison.layouts, change), is_accident=True)
     return ruling
 
 

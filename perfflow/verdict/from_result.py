@@ -12,7 +12,17 @@ from perfflow.model.criteria import criteria_from_json
 from perfflow.model.metrics import is_exact
 from perfflow.model.plain_data import from_json
 from perfflow.model.readings import NO_INNER, Reading, Side
-from perfflow.model.result import AsBuilt, Benchmark, Expected, Result, Sample, StepResult, is_untimed, measured_of
+from perfflow.model.result import (
+    AsBuilt,
+    Benchmark,
+    Expected,
+    ReasonKind,
+    Result,
+    Sample,
+    StepResult,
+    is_untimed,
+    measured_of,
+)
 from perfflow.model.tree_facts import tree_of
 from perfflow.store.record import MetricSeries, Record, reading_from_json
 from perfflow.store.run_facts import (
@@ -57,12 +67,21 @@ def record_of_result(result: Result) -> Record:
         branch=_branch(result),
         kept={item.id: item.revision or "" for item in result.optimizations if item.decision == "accepted"},
         stopped={(row.step, row.name): row.stopped for row in result.benchmarks if row.stopped},
+        measured_twice=_measured_twice(result),
         without_layouts={(row.step, row.name): row.as_built for row in result.benchmarks if row.as_built},
     )
 
 
 def _expectation(row: Benchmark, known: Expected) -> Expectation:
     return Expectation(row.name, row.metric, known.noise, known.smallest_change, known.within, known.calibrated)
+
+
+def _measured_twice(result: Result) -> dict[str, list[tuple[str, str, str]]]:
+    found: dict[str, list[tuple[str, str, str]]] = defaultdict(list)
+    for item in result.reasons:
+        if item.kind == ReasonKind.MEASURED_TWICE:
+            found[item.values["step"]].append((item.benchmark, item.values["metric"], item.values["other"]))
+    return dict(found)
 
 
 def _branch(result: Result) -> Branch | None:

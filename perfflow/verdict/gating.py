@@ -17,12 +17,12 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from perfflow.model.criteria import Accepted, Criteria, Thresholds
 from perfflow.model.metrics import MEMORY, METRICS, TIMES, Better, is_exact
 from perfflow.model.readings import Design, Side
-from perfflow.model.result import BESIDE_WHAT_DECIDES, GUARDED, HAS_TARGET, MEMORY_GREW, PARSED, Benchmark
+from perfflow.model.result import BESIDE, Benchmark, GatesBy
 from perfflow.model.targets import matches
 from perfflow.model.tree_facts import STORED, are_two_revisions, tree_of
 from perfflow.model.units import Dimension, format_change
@@ -64,16 +64,21 @@ def _matters(row: Benchmark) -> bool:
 
 Key = tuple[str, str]
 """Benchmark and metric."""
-ASKED = "as asked for"
-"""Reason of a gating row whose metric the workflow names under `metric`."""
+
+
+class WhyGating(NamedTuple):
+    """What makes a row gate, and the explanation that reports show."""
+
+    by: GatesBy
+    text: str = ""
 
 
 @dataclass(frozen=True)
 class GatingRows:
     """The rows that gate, and the rows of stored sets that would gate (``leading``), each with the reason."""
 
-    gating: Mapping[Key, str]
-    leading: Mapping[Key, str]
+    gating: Mapping[Key, WhyGating]
+    leading: Mapping[Key, WhyGating]
     same_as: Mapping[Key, str]
     """For each rate that is the inverse of a time, the metric of that time."""
     refuted: Mapping[Key, str] = field(default_factory=dict)
@@ -93,7 +98,7 @@ def choose_rows(
     Values that were not taken in pairs never gate, unless they are exact. Of stored sets only a row that the second
     set lacks gates.
     """
-    found: dict[Key, str] = {}
+    found: dict[Key, WhyGating] = {}
     by_benchmark: dict[str, dict[str, ComparedMetric]] = defaultdict(dict)
     same_as = _one_measurement(record, comparisons)
     comparisons = {key: item for key, item in comparisons.items() if not criteria.ignores(key[0])}
@@ -104,19 +109,22 @@ def choose_rows(
         chosen = _chosen(record, _with_known_change(record, by_metric))
         found |= {(name, metric): why for metric, why in chosen.items()}
         if witnessed:
-            timed = next((metric for metric, why in chosen.items() if metric in TIMES and why != ASKED), "")
+            timed = next(
+                (metric for metric, why in chosen.items() if metric in TIMES and why.by != GatesBy.REQUESTED), ""
+            )
             clocks.check(by_metric, timed, criteria.thresholds_of(name))
-    found |= {key: why for key, why in clocks.gating.items() if key not in found}
+    for key, text in clocks.gating.items():
+        found.setdefault(key, WhyGating(GatesBy.CONTRADICTION, text))
     known = names_by_metric(comparisons)
     for target in criteria.targets:
         metric = target.metric.name
         for name in known[metric].matching(target.benchmark) if metric in known else ():
-            found.setdefault((name, metric), HAS_TARGET)
+            found.setdefault((name, metric), WhyGating(GatesBy.TARGET, "has a target"))
     for key in guarded_rows(record, comparisons, record.run.guard or ()):
-        found.setdefault(key, GUARDED)
+        found.setdefault(key, WhyGating(GatesBy.GUARD, "is guarded"))
     for key in memory_rows(record, comparisons, criteria):
-        found.setdefault(key, MEMORY_GREW)
-    found = {key: why for key, why in found.items() if why == HAS_TARGET or key not in same_as}
+        found.setdefault(key, WhyGating(GatesBy.MEMORY, "memory grew"))
+    found = {key: why for key, why in found.items() if why.by == GatesBy.TARGET or key not in same_as}
     stored = {key for key in found if record.series[key].design == Design.UNPAIRED}
     leading = {key: found[key] for key in found if key in stored and comparisons[key].only is not Side.BASELINE}
     gating = {key: why for key, why in found.items() if not _unpaired(record, key, comparisons[key])}
@@ -126,7 +134,7 @@ def choose_rows(
 
 def gating_rows(
     record: Record, comparisons: Mapping[Key, ComparedMetric], criteria: Criteria, *, witnessed: bool = True
-) -> Mapping[Key, str]:
+) -> Mapping[Key, WhyGating]:
     """Return the gating rows, each with the reason. ``witnessed``: see ``choose_rows``."""
     return choose_rows(record, comparisons, criteria, witnessed=witnessed).gating
 
@@ -202,13 +210,13 @@ def _with_known_change(record: Record, by_metric: Mapping[str, ComparedMetric]) 
     return {metric: item for metric, item in by_metric.items() if metric not in silent}
 
 
-def _chosen(record: Record, by_metric: Mapping[str, ComparedMetric]) -> dict[str, str]:
+def _chosen(record: Record, by_metric: Mapping[str, ComparedMetric]) -> dict[str, WhyGating]:
     """Return the deciding metrics of one benchmark, and beside a time the custom metrics that the workflow reads."""
     chosen = deciding_metrics([record.plan_of(item.step).metric for item in by_metric.values()], by_metric)
-    if ASKED in chosen.values():
+    if any(why.by == GatesBy.REQUESTED for why in chosen.values()):
         return chosen
     custom = {
-        metric: PARSED
+        metric: WhyGating(GatesBy.PARSED, "the workflow reads it")
         for metric, item in by_metric.items()
         if is_custom(record, item) and item.metric.better is not Better.NONE
     }
@@ -220,37 +228,38 @@ def is_custom(record: Record, item: ComparedMetric) -> bool:
     return item.metric.name not in METRICS and record.plan_of(item.step).tool == "run"
 
 
-def deciding_metrics(asked: Iterable[str | None], by_metric: Mapping[str, ComparedMetric]) -> dict[str, str]:
+def deciding_metrics(asked: Iterable[str | None], by_metric: Mapping[str, ComparedMetric]) -> dict[str, WhyGating]:
     """Return the deciding metrics of one benchmark, each with the reason. Targets and guards may add others.
 
     ``asked`` are the values of `metric` in its steps.
     """
     wanted = next((metric for metric in asked if metric and metric != "auto"), "")
     if wanted in by_metric:
-        return {wanted: ASKED}
+        return {wanted: WhyGating(GatesBy.REQUESTED, "as asked for")}
     chosen, why = timing_metric(by_metric)
     if wanted:
         why = "; ".join(filter(None, (f"`{wanted}` was requested, but not measured", why)))
     if chosen:
-        return {chosen: why}
+        return {chosen: WhyGating(GatesBy.CHOSEN, why)}
     timed = any(metric in TIMES for metric in by_metric)
-    return {} if timed else {metric: "" for metric, item in by_metric.items() if item.metric.better is not Better.NONE}
+    by_itself = WhyGating(GatesBy.CHOSEN)
+    return {} if timed else {name: by_itself for name, item in by_metric.items() if item.metric.better != Better.NONE}
 
 
 def _unpaired(record: Record, key: Key, item: ComparedMetric) -> bool:
     return item.change is not None and not item.metric.exact and not record.series[key].comparable
 
 
-def thresholds_for(record: Record, criteria: Criteria, key: Key, why: str | None) -> tuple[Thresholds, list[str]]:
+def thresholds_for(record: Record, criteria: Criteria, key: Key, by: GatesBy | None) -> tuple[Thresholds, list[str]]:
     """Return the thresholds of a row, raised by accepted regressions that are in force, and notes about them.
 
-    ``why`` is the reason for which the row gates, None if it does not.
+    ``by`` is what makes the row gate, None if it does not.
     """
     thresholds = criteria.thresholds_of(*key)
     today = record.run.started[:10]
     notes = []
     for item in criteria.accepted:
-        if not is_accepted(item, criteria, key, why):
+        if not is_accepted(item, criteria, key, by):
             continue
         if item.spent:
             notes.append(f"the base already contains the accepted regression, so it is no longer accepted: {item.why}")
@@ -262,14 +271,14 @@ def thresholds_for(record: Record, criteria: Criteria, key: Key, why: str | None
     return thresholds, notes
 
 
-def is_accepted(item: Accepted, criteria: Criteria, key: Key, why: str | None) -> bool:
-    """Return whether an accepted regression applies to a row that gates for the reason ``why``, whatever its date."""
+def is_accepted(item: Accepted, criteria: Criteria, key: Key, by: GatesBy | None) -> bool:
+    """Return whether an accepted regression applies to a row, whatever its date. ``by``: what makes the row gate."""
     benchmark, metric = key
     if not criteria.matches(item.benchmark, benchmark):
         return False
     if item.metric:
         return item.metric == metric or {item.metric, metric} <= set(TIMES)
-    return why is not None and why not in BESIDE_WHAT_DECIDES
+    return by is not None and by not in BESIDE
 
 
 def compared(
@@ -301,7 +310,7 @@ def _shares(record: Record, rows: Mapping[Key, ComparedMetric], criteria: Criter
     # Without the other clocks, because the shares must not depend on what these clocks prove.
     gating = gating_rows(record, rows, criteria, witnessed=False)
     for key, why in gating.items():
-        if not rows[key].metric.exact and why != MEMORY_GREW:
+        if not rows[key].metric.exact and why.by != GatesBy.MEMORY:
             weights[key[0]][key] = _OF_CHOSEN
     for name, own in weights.items():
         chosen = next((metric for _, metric in own if metric in TIMES and _is_chosen(gating[name, metric])), "")
@@ -314,9 +323,9 @@ def _shares(record: Record, rows: Mapping[Key, ComparedMetric], criteria: Criter
     return shares
 
 
-def _is_chosen(why: str) -> bool:
+def _is_chosen(why: WhyGating) -> bool:
     """Return whether a clock gates because it was chosen automatically."""
-    return why not in (ASKED, HAS_TARGET, GUARDED)
+    return why.by not in (GatesBy.REQUESTED, GatesBy.TARGET, GatesBy.GUARD)
 
 
 def _others(rows: Mapping[Key, ComparedMetric], name: str, chosen: str) -> list[Key]:

@@ -32,7 +32,7 @@ from typing import Literal
 from perfflow.model.criteria import Criteria, Thresholds
 from perfflow.model.metrics import Metric, default_statistic, in_words
 from perfflow.model.readings import Side
-from perfflow.model.result import CONCERN, Benchmark, Bounds, Grown, Growth, SizePoint
+from perfflow.model.result import Benchmark, Bounds, Grown, Growth, Reason, ReasonKind, SizePoint, reason
 from perfflow.model.units import GROWTH_CLASSES, significant
 from perfflow.stats.paired_test import Interval
 from perfflow.store.record import MetricSeries, Record
@@ -574,12 +574,13 @@ def _beyond(one: FittedGrowth, other: FittedGrowth) -> bool:
     return apart and one.low > other.high and math.isfinite(other.high)
 
 
-def concerns(found: Iterable[Growth]) -> Iterator[str]:
+def concerns(found: Iterable[Growth]) -> Iterator[Reason]:
     """Yield a warning for each benchmark that grows faster than before."""
     for item in found:
         if item.decision == "worse" and item.baseline and item.candidate:
             sides = " → ".join(_told(side) for side in (item.baseline, item.candidate))
-            yield f"{CONCERN}{item.benchmark} {item.metric} grows faster with {item.key}: {sides}"
+            text = f"concern: {item.benchmark} {item.metric} grows faster with {item.key}: {sides}"
+            yield reason(ReasonKind.GROWTH, text, item.benchmark, metric=item.metric, key=item.key)
 
 
 def _told(side: Grown) -> str:

@@ -7,8 +7,6 @@ Compare a row with the calibration of this machine: the smallest detectable chan
 The rows of the optimization ledger: each try, its decision at the time, and its final outcome.
 
 Warnings that do not fail a run: concerns, accepted regressions, allowed failures, a run without measurements.
-
-Each begins with one of ``result.WARNED``, so that a report can separate it from the reasons of the verdict.
 """
 
 from __future__ import annotations
@@ -25,9 +23,6 @@ from perfflow.model.metrics import MEMORY, Better
 from perfflow.model.plain_data import to_json
 from perfflow.model.readings import HOTSPOT, Design, Side
 from perfflow.model.result import (
-    ACCEPTED,
-    ALLOWED,
-    CONCERN,
     SCHEMA,
     AsBuilt,
     Benchmark,
@@ -43,17 +38,20 @@ from perfflow.model.result import (
     NodeResult,
     Optimization,
     ProfileResult,
+    Reason,
+    ReasonKind,
     Result,
     RunInfo,
     Sample,
     StepResult,
     TargetResult,
     Verification,
+    reason,
 )
 from perfflow.model.targets import Names
 from perfflow.model.units import Dimension, format_change, format_quantity, format_threshold
 from perfflow.stats.paired_test import Interval, pair_spread
-from perfflow.store.record import TWICE, GroupJob, MetricSeries, Record, reading_to_json
+from perfflow.store.record import GroupJob, MetricSeries, Record, reading_to_json
 from perfflow.store.run_facts import PlannedStep, StepRecord, Try
 from perfflow.tools.adapter import OPTIONAL_ROLES, Role
 from perfflow.verdict import acceptance, evidence, gating, out_of_time, row_text, targets, untimed
@@ -169,20 +167,27 @@ def percent(share: float) -> str:
     return f"{share * 100:.2g}%" if share < 1 else f"{share:.0%}"
 
 
-def warned(record: Record, rows: list[Benchmark], criteria: Criteria) -> Iterator[str]:
+def warned(record: Record, rows: list[Benchmark], criteria: Criteria) -> Iterator[Reason]:
     """Yield every warning of a run, in the order of its benchmarks and steps."""
     for row in rows:
         if row.gating:
             yield from _regression(record, row, criteria)
-    yield from (f"{CONCERN}{row.title} {judged(row, criteria)}" for row in gating.memory_concerns(rows, criteria))
+    for row in gating.memory_concerns(rows, criteria):
+        yield _concern(row, judged(row, criteria))
     for step_id, step in record.ended_steps():
         planned = record.planned[step_id]
         if planned.allowed and step.status in ("failed", "timeout"):
             detail = step.detail if planned.role == "check" else ""
-            yield f"{ALLOWED}{step_id}: {detail or step.reason}"
+            text = f"failed (allowed): {step_id}: {detail or step.reason}"
+            yield reason(ReasonKind.ALLOWED, text, step=step_id)
 
 
-def _regression(record: Record, row: Benchmark, criteria: Criteria) -> Iterator[str]:
+def _concern(row: Benchmark, judged_as: str) -> Reason:
+    change = row.change.value if row.change else None
+    return reason(ReasonKind.CONCERN, f"concern: {row.title} {judged_as}", row.name, metric=row.metric, change=change)
+
+
+def _regression(record: Record, row: Benchmark, criteria: Criteria) -> Iterator[Reason]:
     """Yield the warning of a regression that passes: below the action threshold, or accepted above it."""
     found = worst(row)
     if found is None:
@@ -190,11 +195,12 @@ def _regression(record: Record, row: Benchmark, criteria: Criteria) -> Iterator[
     item = trade_off(record, row, criteria)
     if item:
         up_to = "" if row.decision == "regressed" else "unproven, up to "
-        change = format_change(-found if row.better == "higher" else found)
-        yield f"{ACCEPTED}{item.until}: {row.title} {up_to}{change}: {item.why}"
+        change = -found if row.better == "higher" else found
+        text = f"accepted until {item.until}: {row.title} {up_to}{format_change(change)}: {item.why}"
+        yield reason(ReasonKind.ACCEPTED, text, row.name, metric=row.metric, change=change, until=item.until)
     elif row.decision == "regressed" and row.level == "concern":
         action = format_threshold(criteria.thresholds_of(row.name, row.metric).action)
-        yield f"{CONCERN}{row.title} {judged(row, criteria)} (action threshold {action})"
+        yield _concern(row, f"{judged(row, criteria)} (action threshold {action})")
 
 
 NOTHING = "nothing was measured"
@@ -298,7 +304,8 @@ def _row(
 ) -> Benchmark:
     identical = record.outcome_of(item.step).identical
     key = (item.benchmark, item.metric.name)
-    thresholds, notes = thresholds_for(record, criteria, key, choice.gating.get(key))
+    gates_by = choice.gating[key].by if key in choice.gating else None
+    thresholds, notes = thresholds_for(record, criteria, key, gates_by)
     ruling = rule(item, thresholds, identical=identical)
     proven = rule_unconfirmed(item, thresholds, identical=identical).decision in ("regressed", "improved")
     if record.outcome_of(item.step).rebuilt and item.metric.name not in MEMORY:
@@ -331,7 +338,7 @@ def _row(
         paired=series.comparable,
         design=series.design,
         stopped=record.why_stopped(series),
-        layouts=_layouts(item, series),
+        layouts=_layouts(item, series, is_accident=ruling.is_accident),
         confirmations=list(map(_confirmation, item.confirmations)),
         to_confirm=item.to_confirm,
         unconfirmed=ruling.decision == "unproven" and not item.is_confirmed and (bool(item.confirmations) or proven),
@@ -357,6 +364,7 @@ def _row(
         expected=expected,
         node=record.node_of(series),
         same_as=choice.same_as.get(key, ""),
+        gates_by=gates_by or (choice.leading[key].by if key in choice.leading else None),
         why=_why(key, choice),
         changed=is_custom(record, item) and _differs(item),
     )
@@ -387,7 +395,7 @@ def _as_built(
     return f"measured with one code layout per side: {why}; {floor}"
 
 
-def _layouts(item: ComparedMetric, series: MetricSeries) -> LayoutsOf | None:
+def _layouts(item: ComparedMetric, series: MetricSeries, *, is_accident: bool) -> LayoutsOf | None:
     if item.layouts is None or series.built is None:
         return None
     built = item.layouts.built
@@ -400,13 +408,17 @@ def _layouts(item: ComparedMetric, series: MetricSeries) -> LayoutsOf | None:
         candidate=_sample(built.candidate, series.built, Side.CANDIDATE),
         change=_bounds(built.change) if built.change and known else None,
     )
-    return LayoutsOf(n=item.layouts.n, deviation=item.layouts.deviation, numbers=several, built=as_built)
+    return LayoutsOf(
+        n=item.layouts.n, deviation=item.layouts.deviation, numbers=several, built=as_built, is_accident=is_accident
+    )
 
 
 def _why(key: tuple[str, str], choice: GatingRows) -> str:
-    found = choice.gating.get(key) or choice.leading.get(key, "")
+    why = choice.gating.get(key) or choice.leading.get(key)
     alike = choice.same_as.get(key)
-    return f"the same measurement as {alike}" if alike and not found else found
+    if why and why.text:
+        return why.text
+    return f"the same measurement as {alike}" if alike else ""
 
 
 def _confirmation(found: Confirmation) -> ConfirmationOf:
@@ -536,7 +548,7 @@ def _verdict(
     judged: list[TargetResult],
     checks: list[Verification],
     criteria: Criteria,
-) -> tuple[Verdict, list[str]]:
+) -> tuple[Verdict, list[Reason]]:
     """Return the verdict, in the order fail, error, unproven, pass; and the reasons of all of them, then warnings."""
     failed = list(_failures(record, rows, judged, checks, criteria))
     errors = [*_interruption(record), *_errors(record, rows, judged), *_measured_twice(record)]
@@ -556,10 +568,10 @@ def _failures(
     judged: list[TargetResult],
     checks: list[Verification],
     criteria: Criteria,
-) -> Iterator[str]:
+) -> Iterator[Reason]:
     for target in judged:
         if target.status == "not met":
-            yield f"target not met: {_name(target)} {target.requirement}"
+            yield _of_target(ReasonKind.TARGET_NOT_MET, target)
     for row in rows:
         if row.gating and row.decision == "regressed" and row.level == "action":
             yield row_text.failure(row, criteria)
@@ -567,13 +579,15 @@ def _failures(
     for check in checks:
         step = record.outcome_of(check.id)
         if check.status == "failed" and not record.planned[check.id].allowed and not _could_not_check(step):
-            yield f"correctness step failed: {check.id}: {check.detail}"
+            text = f"correctness step failed: {check.id}: {check.detail}"
+            yield reason(ReasonKind.CHECK_FAILED, text, step=check.id)
 
 
-def _interruption(record: Record) -> Iterator[str]:
+def _interruption(record: Record) -> Iterator[Reason]:
     """Yield the error of a run that did not finish."""
     if not record.ended:
-        yield "the run was interrupted" if record.interrupted else "the run did not finish (was it killed?)"
+        text = "the run was interrupted" if record.interrupted else "the run did not finish (was it killed?)"
+        yield reason(ReasonKind.INTERRUPTED, text)
 
 
 def _could_not_check(step: StepRecord) -> bool:
@@ -581,7 +595,7 @@ def _could_not_check(step: StepRecord) -> bool:
     return step.status == "timeout" or step.not_started
 
 
-def _errors(record: Record, rows: list[Benchmark], judged: list[TargetResult]) -> Iterator[str]:
+def _errors(record: Record, rows: list[Benchmark], judged: list[TargetResult]) -> Iterator[Reason]:
     # A failed profile is an error only if the run measured and checked nothing else.
     alone = not rows and not any(
         step.status in ("done", "cached") and record.planned[step_id].role in (*OPTIONAL_ROLES, "check")
@@ -590,26 +604,46 @@ def _errors(record: Record, rows: list[Benchmark], judged: list[TargetResult]) -
     for step_id, step in record.ended_steps():
         planned = record.planned[step_id]
         if step.status == "skipped" and step.not_started:
-            yield f"step {step_id}{_about(step_id, planned, step.reason)} was not measured: {step.reason}"
+            about = _about(step_id, planned, step.reason)
+            text = f"step {step_id}{about} was not measured: {step.reason}"
+            yield reason(ReasonKind.NOT_STARTED, text, planned.benchmark if about else "", step=step_id)
         if step.status not in ("failed", "timeout") or planned.allowed:
             continue
         if planned.role in OPTIONAL_ROLES and not alone:
             continue
         if planned.role != "check" or _could_not_check(step):
-            yield f"step {step_id}{_about(step_id, planned, step.reason)}: {step.reason}"
+            about = _about(step_id, planned, step.reason)
+            text = f"step {step_id}{about}: {step.reason}"
+            yield reason(ReasonKind.STEP_FAILED, text, planned.benchmark if about else "", step=step_id)
     yield from _missing(record, rows)
     yield from out_of_time.reasons(record, rows)
     for target in judged:
         if target.status == "not measured":
-            yield f"target not measured: {_name(target)} {target.requirement} ({target.detail})"
+            yield _of_target(ReasonKind.TARGET_NOT_MEASURED, target)
 
 
-def _measured_twice(record: Record) -> Iterator[str]:
+def _of_target(kind: ReasonKind, target: TargetResult) -> Reason:
+    """Return the reason that a target is not met, unproven or not measured."""
+    detail = "" if kind == ReasonKind.TARGET_NOT_MET else f" ({target.detail})"
+    return reason(
+        kind,
+        f"target {target.status}: {_name(target)} {target.requirement}{detail}",
+        target.benchmark,
+        metric=target.metric,
+        statistic=target.statistic,
+        requirement=target.requirement,
+    )
+
+
+def _measured_twice(record: Record) -> Iterator[Reason]:
     """Yield the steps whose samples were skipped because another step measures the same."""
-    for step_id, step in record.ended_steps():
-        for text in dict.fromkeys([*step.warnings, *record.warnings.get(step_id, [])]):
-            if text.startswith(TWICE):
-                yield f"step {step_id}: {text}; remove one of them, or give it another `benchmark`"
+    for step_id, _ in record.ended_steps():
+        for benchmark, metric, other in record.measured_twice.get(step_id, ()):
+            text = (
+                f"step {step_id}: measured twice: `{metric}` of `{benchmark}` was already measured by step `{other}`; "
+                "remove one of them, or give it another `benchmark`"
+            )
+            yield reason(ReasonKind.MEASURED_TWICE, text, benchmark, metric=metric, step=step_id, other=other)
 
 
 def _about(step_id: str, planned: PlannedStep, reason: str) -> str:
@@ -619,21 +653,22 @@ def _about(step_id: str, planned: PlannedStep, reason: str) -> str:
     return "" if told or planned.role != "measure" else f" ({name})"
 
 
-def _missing(record: Record, rows: list[Benchmark]) -> Iterator[str]:
+def _missing(record: Record, rows: list[Benchmark]) -> Iterator[Reason]:
     """Yield an error for each expected measurement that is missing."""
     names = Names(row.name for row in rows)
     for step_id, planned in record.planned.items():
         for glob in planned.expect:
             if step_id in record.steps and not names.matching(glob) and targets.is_looked_at(glob, record):
-                yield f"expected benchmark did not appear: {glob} (step {step_id})"
+                text = f"expected benchmark did not appear: {glob} (step {step_id})"
+                yield reason(ReasonKind.MISSING, text, glob, step=step_id)
     for row in rows:
         if row.gating and row.decision == "removed":
-            yield f"no longer measured: {row.title}"
+            yield reason(ReasonKind.REMOVED, f"no longer measured: {row.title}", row.name, metric=row.metric)
     if not rows and not record.run.shard:
         yield from _nothing(record)
 
 
-def _nothing(record: Record) -> Iterator[str]:
+def _nothing(record: Record) -> Iterator[Reason]:
     """Yield the error of a run without figures, with the stages that could measure if it chose none of their steps."""
     ran = {record.planned[step_id].role for step_id, step in record.ended_steps() if step.status != "skipped"}
     measuring = [planned for planned in record.planned.values() if planned.role == Role.MEASURE]
@@ -641,17 +676,18 @@ def _nothing(record: Record) -> Iterator[str]:
     profiles = set() if record.trees.get("candidate") else {*OPTIONAL_ROLES}
     meant = {planned.role for planned in record.planned.values() if planned.selected}
     if Role.MEASURE in meant | ran or (record.ended and meant & profiles and not ran & profiles):
-        yield NOTHING
+        yield reason(ReasonKind.NOTHING_MEASURED, NOTHING)
     elif record.ended and not ran & {Role.CANDIDATE, Role.COMPARE, *profiles}:
         stages = ", ".join(f"`{name}`" for name in dict.fromkeys(planned.stage for planned in measuring))
-        yield f"{NOTHING}: {f'the steps that measure are in the stage {stages}' if stages else NO_STEP_MEASURES}"
+        why = f"the steps that measure are in the stage {stages}" if stages else NO_STEP_MEASURES
+        yield reason(ReasonKind.NOTHING_MEASURED, f"{NOTHING}: {why}")
 
 
-def _unproven(record: Record, rows: list[Benchmark], judged: list[TargetResult]) -> Iterator[str]:
+def _unproven(record: Record, rows: list[Benchmark], judged: list[TargetResult]) -> Iterator[Reason]:
     """Yield the undecided targets and rows. A cause that several rows share is told once."""
     for target in judged:
         if target.status == "unproven":
-            yield f"target unproven: {_name(target)} {target.requirement} ({target.detail})"
+            yield _of_target(ReasonKind.TARGET_UNPROVEN, target)
     by_cause: dict[str, list[Benchmark]] = {}
     for row in rows:
         if row.gating and row.decision == "unproven" and row.level is None:
@@ -660,13 +696,16 @@ def _unproven(record: Record, rows: list[Benchmark], judged: list[TargetResult])
         if len(alike) > 1:
             cpu = sum(bool(by_cpu(row, rows)) for row in alike)
             hint = f"; the CPU time of {cpu} is settled: judge by CPU time (metric: cpu)" if cpu else ""
-            yield f"unproven: {len(alike)} rows: {together(alike, record.run.budget)}{hint}"
+            text = f"unproven: {len(alike)} rows: {together(alike, record.run.budget)}{hint}"
+            names = list(dict.fromkeys(row.name for row in alike))
+            yield reason(ReasonKind.UNPROVEN, text, stopped=stopped, benchmarks=names)
             continue
         (row,) = alike
         # First, because a terminal cuts the end of a long line.
         spent = f"{_SPENT[stopped]}; " if stopped in _SPENT else ""
         hints = filter(None, (remaining(row), by_cpu(row, rows), detectable_change(row.expected)))
-        yield f"unproven: {row.title}: {spent}{'; '.join([not_settled(row), *hints])}"
+        text = f"unproven: {row.title}: {spent}{'; '.join([not_settled(row), *hints])}"
+        yield reason(ReasonKind.UNPROVEN, text, row.name, metric=row.metric, stopped=stopped)
 
 
 def _name(target: TargetResult) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from perfflow.model.criteria import Criteria
 from perfflow.model.metrics import default_statistic
-from perfflow.model.result import Benchmark
+from perfflow.model.result import Benchmark, Reason, ReasonKind, reason
 from perfflow.model.units import brief_duration
 from perfflow.store.record import Record
 from perfflow.tools.adapter import OPTIONAL_ROLES, Role
@@ -54,7 +54,7 @@ def unmeasured(record: Record, criteria: Criteria) -> Iterator[Benchmark]:
         )
 
 
-def reasons(record: Record, rows: Sequence[Benchmark]) -> Iterator[str]:
+def reasons(record: Record, rows: Sequence[Benchmark]) -> Iterator[Reason]:
     """Yield the benchmarks without a turn, and what took the time of a run that could not measure everything."""
     lost = [row.name for row in rows if row.gating and row.decision == "not measured"]
     ended = [
@@ -65,9 +65,12 @@ def reasons(record: Record, rows: Sequence[Benchmark]) -> Iterator[str]:
     if lost:
         more = f" and {len(lost) - MOST_NAMED} more" if len(lost) > MOST_NAMED else ""
         several = "benchmark" if len(lost) == 1 else "benchmarks"
-        yield f"not measured: {len(lost)} {several} before the time was over: {', '.join(lost[:MOST_NAMED])}{more}"
+        text = f"not measured: {len(lost)} {several} before the time was over: {', '.join(lost[:MOST_NAMED])}{more}"
+        yield reason(ReasonKind.NO_TIME, text, lost[0] if len(lost) == 1 else "", benchmarks=lost)
     if lost or ended:
-        yield f"the budget of {brief_duration(_budget(record))} ran out: {where_time_went(record)}; {_advice(record)}"
+        budget = _budget(record)
+        text = f"the budget of {brief_duration(budget)} ran out: {where_time_went(record)}; {_advice(record)}"
+        yield reason(ReasonKind.BUDGET_SPENT, text, budget=budget)
 
 
 def where_time_went(record: Record) -> str:

@@ -26,7 +26,6 @@ from typing import Any
 import yaml
 
 from perfflow.model.criteria import Criteria, Route, read_share
-from perfflow.model.readings import FEW_SAMPLES
 from perfflow.model.result import (
     Attribution,
     Benchmark,
@@ -122,7 +121,7 @@ def _accepted_expired(found: Findings) -> list[str]:
     return [
         row.name
         for row in found.regressed()
-        if any(is_accepted(item, found.criteria, (row.name, row.metric), row.why) for item in over)
+        if any(is_accepted(item, found.criteria, (row.name, row.metric), row.gates_by) for item in over)
     ]
 
 
@@ -278,9 +277,8 @@ def _in_profiles(condition: CallShare, found: Findings, benchmark: str) -> Itera
 
 
 def _is_thin(found: Findings, step: str) -> bool:
-    """Return whether the profiler warned that it took too few samples for reliable shares."""
-    said = [*found.record.outcome_of(step).warnings, *found.record.warnings.get(step, [])]
-    return any(FEW_SAMPLES in warning for warning in said)
+    """Return whether the profiler took too few samples for reliable shares."""
+    return found.record.outcome_of(step).few_samples
 
 
 def _part(condition: CallShare, spot: HotspotResult) -> tuple[float, str] | None:

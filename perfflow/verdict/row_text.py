@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from perfflow.model.criteria import Accepted, Criteria
-from perfflow.model.result import Benchmark, Sample
+from perfflow.model.result import Benchmark, Reason, ReasonKind, Sample, reason
 from perfflow.model.targets import matches
 from perfflow.model.units import common_unit, format_change, format_interval, format_threshold, format_together
 
@@ -66,9 +66,11 @@ def unit_beside_targets(row: Benchmark, unit: str, criteria: Criteria) -> str:
     return unit.replace("iB", "B") if any("B" in each and "iB" not in each for each in units) else unit
 
 
-def failure(row: Benchmark, criteria: Criteria) -> str:
+def failure(row: Benchmark, criteria: Criteria) -> Reason:
     """Return the reason for which a row fails a run."""
-    return f"regressed: {row.title} {judged(row, criteria)}"
+    text = f"regressed: {row.title} {judged(row, criteria)}"
+    change = row.change.value if row.change else None
+    return reason(ReasonKind.REGRESSED, text, row.name, metric=row.metric, change=change)
 
 
 def open_question(row: Benchmark, criteria: Criteria) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from perfflow.model.criteria import Criteria
-from perfflow.model.result import Benchmark
+from perfflow.model.result import Benchmark, Reason, ReasonKind, reason
 from perfflow.model.units import format_interval
 from perfflow.store.record import Record
 from perfflow.workflow.roles import AUTO
@@ -62,11 +62,14 @@ def audited(record: Record, row: Benchmark, criteria: Criteria) -> Benchmark:
     return marked.model_copy(update={"decision": decision, "level": "ok", "more": None})
 
 
-def contradictions(rows: Iterable[Benchmark]) -> Iterator[str]:
+def contradictions(rows: Iterable[Benchmark]) -> Iterator[Reason]:
     """Yield an error for each benchmark whose measured regression contradicts that its code is the same."""
     for row in rows:
         if row.unchanged and row.gating and row.decision == "unproven" and row.change and row.change.value is not None:
-            yield f"audit: {row.title} ({format_interval(row.change.value, row.change.low, row.change.high)}): {DEFECT}"
+            text = (
+                f"audit: {row.title} ({format_interval(row.change.value, row.change.low, row.change.high)}): {DEFECT}"
+            )
+            yield reason(ReasonKind.CONTRADICTION, text, row.name, metric=row.metric, change=row.change.value)
 
 
 def _contradicts(record: Record, row: Benchmark, criteria: Criteria) -> bool:

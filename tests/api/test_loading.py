@@ -65,7 +65,10 @@ def test_every_field_is_that_of_the_file(here: Path) -> None:
     assert run.started == datetime.fromisoformat(info["started"])
     assert run.started.tzinfo == UTC
     assert (run.verdict, run.gate) == (data["verdict"], data["gate"]["status"])
-    assert (list(run.reasons), list(run.evidence)) == (data["reasons"], data["evidence"])
+    assert ([item.model_dump(mode="json") for item in run.reasons], list(run.evidence)) == (
+        data["reasons"],
+        data["evidence"],
+    )
     assert run.revision == git(here, "rev-parse", "HEAD").strip()
     assert (run.baseline_revision, run.dirty) == (None, False)
     assert run.to_dict() == data

@@ -303,7 +303,7 @@ def test_what_cannot_be_compared_says_why(words: tuple[str, ...], said: str, tmp
     exported(tmp_path, "old.json", a=SLOW)
     assert perfflow("baseline", "save", "main", "old.json", cwd=tmp_path).returncode == 0
     (tmp_path / "cut.json").write_text('{"results": [')
-    (tmp_path / "own.json").write_text('{"schema": "perfflow.result/1"}')
+    (tmp_path / "own.json").write_text('{"schema": "perfflow.result/2"}')
     (tmp_path / "empty").mkdir()
     (tmp_path / "text.py").write_text("print()")
     status, stdout, stderr = compare(tmp_path, *words)

@@ -94,4 +94,4 @@ def test_a_benchmark_that_cannot_run_a_known_number_of_times_is_named(google: Pa
     assert "fixed/iterations:5 is not counted" in warning[0]
     assert "sets its iterations" in warning[0]
     result = result_of(google, f"{flow}    - {{id: heap, uses: dhat, benchmark: 'fixed/iterations:5'}}\n", 3)
-    assert any("sets its iterations" in reason for reason in result["reasons"])
+    assert any("sets its iterations" in reason["text"] for reason in result["reasons"])

@@ -42,8 +42,8 @@ def test_exactly_the_one_that_got_slower_is_named(project: Path) -> None:
     gated.edit(project, "b05", "stir_b05(7, STIRRED)", "stir_b05(7, STIRRED + STIRRED / 2)")
     status, result = gate(project)
     assert status == 1
-    reasons = [reason for reason in result["reasons"] if reason.startswith("regressed")]
-    assert [reason.split(": ")[1].split()[0] for reason in reasons] == ["b05"], result["reasons"]
+    reasons = [reason["benchmark"] for reason in result["reasons"] if reason["kind"] == "regressed"]
+    assert reasons == ["b05"], result["reasons"]
     confirmed = {item["benchmark"]: item["outcome"] for item in result["confirmations"]}
     assert confirmed["b05"] == "confirmed"
     gating = [row for row in result["benchmarks"] if row["gating"]]
@@ -73,8 +73,8 @@ def test_what_crashes_or_is_lost_on_head_is_named_and_the_rest_is_judged(project
     gated.edit(project, "b03", "return 0;", "__builtin_trap();")
     status, result = gate(project)
     assert status == 3
-    assert "no longer measured: b01 cpu" in result["reasons"]
-    (crash,) = [reason for reason in result["reasons"] if reason.startswith("step ")]
+    assert "no longer measured: b01 cpu" in [reason["text"] for reason in result["reasons"]]
+    (crash,) = [reason["text"] for reason in result["reasons"] if reason["kind"] == "step-failed"]
     assert crash == "step bench[name=b03]: on head: b03 was killed by signal 4"
     measured = {row["name"] for row in result["benchmarks"] if row["gating"] and row["decision"] != "removed"}
     assert measured == {*names} - {"b01", "b03"}

@@ -102,4 +102,4 @@ def test_a_gate_says_what_grows_faster_than_on_the_base(project: Path) -> None:
     assert done.returncode == 1
     result = json.loads(done.stdout)
     assert result["growth"][0]["decision"] == "worse"
-    assert any(text.startswith("concern: decode cost grows faster with n: linear") for text in result["reasons"])
+    assert any(reason["kind"] == "growth" and "faster with n: linear" in reason["text"] for reason in result["reasons"])

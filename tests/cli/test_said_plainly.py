@@ -161,14 +161,14 @@ def test_a_result_of_another_version_or_tool_is_called_that(tmp_path: Path) -> N
     write(tmp_path, QUICK)
     assert perfflow("run", "flow.yaml", "--out", "out", cwd=tmp_path).returncode == 0
     text = (tmp_path / "out" / "result.json").read_text()
-    (tmp_path / "later.json").write_text(text.replace("perfflow.result/1", "perfflow.result/2"))
+    (tmp_path / "later.json").write_text(text.replace("perfflow.result/2", "perfflow.result/3"))
     stored_names(tmp_path)
     (tmp_path / "report.json").write_text((tmp_path / "old.json").read_text())
     for arguments in (["report", "later.json"], ["compare", "later.json", "later.json"]):
         done = perfflow(*arguments, cwd=tmp_path)
         assert done.returncode == 2
         assert (
-            "its schema is 'perfflow.result/2', and this version of perfflow reads 'perfflow.result/1'" in done.stderr
+            "its schema is 'perfflow.result/3', and this version of perfflow reads 'perfflow.result/2'" in done.stderr
         )
         assert "truncated" not in done.stderr
     done = perfflow("report", "report.json", cwd=tmp_path)

@@ -22,6 +22,7 @@ SECTIONS: dict[str, type[BaseModel]] = {
     "run": result.RunInfo,
     "library": result.LibraryItem,
     "gate": result.Gate,
+    "reasons": result.Reason,
     "steps": result.StepResult,
     "benchmarks": result.Benchmark,
     "nodes": result.NodeResult,

@@ -571,7 +571,7 @@ def stored_pipes(place: Place) -> Trap:
 def stored_depth(place: Place) -> Trap:
     deep = "[" * 500_000 + "]" * 500_000
     place.write(deep, "a.json")
-    place.write(f'{{"schema": "perfflow.result/1", "run": {deep}}}', "run/result.json")
+    place.write(f'{{"schema": "perfflow.result/2", "run": {deep}}}', "run/result.json")
     place.write(f'{{"event": "run", "run": {deep}}}\n', "events/events.jsonl")
     return Trap(
         (

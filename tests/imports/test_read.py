@@ -127,14 +127,14 @@ def test_text_and_stream_of_go_name_the_same_benchmarks() -> None:
 
 @pytest.mark.parametrize("name", ["result.json", "other"])
 def test_a_result_of_perfflow_is_told_apart(tmp_path: Path, name: str) -> None:
-    path = _file(tmp_path, json.dumps({"schema": "perfflow.result/1", "benchmarks": []}), name)
+    path = _file(tmp_path, json.dumps({"schema": "perfflow.result/2", "benchmarks": []}), name)
     assert is_perfflow_result(path)
     assert "a result of perfflow, not of another tool" in _refusal(path)[0]
 
 
 def test_a_run_folder_of_perfflow_is_told_apart(tmp_path: Path) -> None:
     assert not is_perfflow_result(tmp_path)
-    _file(tmp_path, '{"schema": "perfflow.result/1"}', "result.json")
+    _file(tmp_path, '{"schema": "perfflow.result/2"}', "result.json")
     assert is_perfflow_result(tmp_path)
     assert "a result of perfflow, not of another tool" in _refusal(tmp_path)[0]
 

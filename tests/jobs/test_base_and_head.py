@@ -125,7 +125,7 @@ def test_correctness_is_that_of_head(tree: Project) -> None:
     tree.write("wrong", "x")
     commit(tree, "100\n100\n")
     result = tree.run(FLOW, base="main")
-    assert result.reasons == ["correctness step failed: tests: tests exited with 1"]
+    assert result.reason_texts == ["correctness step failed: tests: tests exited with 1"]
 
 
 def test_a_base_that_does_not_build_is_an_error_by_name(tree: Project) -> None:
@@ -137,7 +137,7 @@ def test_a_base_that_does_not_build_is_an_error_by_name(tree: Project) -> None:
     git(tree.folder, "commit", "-qm", "mended")
     result = tree.run(FLOW, base="main")
     assert result.verdict == "error"
-    assert "step make: the base does not build: make exited with 1" in result.reasons
+    assert "step make: the base does not build: make exited with 1" in result.reason_texts
 
 
 def test_an_unknown_base_is_told_before_anything_runs(tree: Project) -> None:

@@ -48,7 +48,7 @@ def test_an_entry_counts_until_it_is_merged(tree: Project) -> None:
     result = gated(tree, accepted)
     assert result.verdict == "fail"
     text = "b cost: the base already contains the regression accepted until 2999-01-01: a correct parser"
-    assert text in result.reasons
+    assert text in result.reason_texts
     # A new entry for a further change is another one, although the old one stays.
     assert gated(tree, f"accepted: [{ENTRY}, {ENTRY.replace('30%', '25%')}]\n{STEPS}").verdict == "pass"
 

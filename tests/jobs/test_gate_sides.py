@@ -67,7 +67,9 @@ def test_a_crash_on_head_is_told_with_the_benchmark(tree: Project) -> None:
     topic(tree, {"loop": "kill -ABRT $$"})
     result = tree.run(flow(f"id: one, benchmark: core/loop, run: ./loop, {PARSE}"), base="main")
     assert result.verdict == "error"
-    assert any(reason.startswith("step one (core/loop): on head: ") for reason in result.reasons), result.reasons
+    assert any(reason.startswith("step one (core/loop): on head: ") for reason in result.reason_texts), (
+        result.reason_texts
+    )
 
 
 def test_a_program_that_only_head_has_is_new_and_one_that_only_base_has_is_removed(tree: Project) -> None:
@@ -78,7 +80,7 @@ def test_a_program_that_only_head_has_is_new_and_one_that_only_base_has_is_remov
     result = tree.run(text, base="main")
     decisions = {item.name: item.decision for item in result.benchmarks}
     assert decisions == {"old": "removed", "both": "same", "fresh": "new"}
-    assert (result.verdict, result.reasons) == ("error", ["no longer measured: old cost"])
+    assert (result.verdict, result.reason_texts) == ("error", ["no longer measured: old cost"])
 
 
 @pytest.mark.parametrize(("base", "head", "where"), [("exit 3", "echo 1", "base"), ("echo 1", "exit 3", "head")])
@@ -91,7 +93,7 @@ def test_a_program_that_fails_on_one_side_is_neither_new_nor_removed(
     result = tree.run(text, base="main")
     # The regressed benchmark beside it is judged, and its reason comes first.
     assert result.verdict == "fail"
-    assert f"step one: on {where}: one exited with 3" in result.reasons
+    assert f"step one: on {where}: one exited with 3" in result.reason_texts
     assert [item.name for item in result.benchmarks] == ["two"]
 
 
@@ -101,7 +103,7 @@ def test_a_check_of_two_commands_that_are_compared_runs_where_they_are(tree: Pro
     text = flow("id: pair, uses: command, runs: 6, with: {command: ./slow}, candidate: ./quick")
     result = tree.run(f"{text}  verify:\n    - {{id: same, uses: same-output, benchmark: pair}}\n", base="main")
     assert [(check.id, check.status) for check in result.verification] == [("same", "passed")]
-    assert step(result, "same").status == "done", result.reasons
+    assert step(result, "same").status == "done", result.reason_texts
 
 
 def test_a_folder_that_only_head_has_is_new(tree: Project) -> None:
@@ -138,9 +140,9 @@ def test_the_benchmarks_of_a_file_that_only_head_has_are_new(tree: Project) -> N
     step = SUITE_OF.format(python=sys.executable, other="test_b.py")
     result = tree.run(flow(step), base="main")
     decisions = {item.name: item.decision for item in result.benchmarks}
-    assert decisions["test_b.py::test_b"] == "new", result.reasons
+    assert decisions["test_b.py::test_b"] == "new", result.reason_texts
     assert decisions["test_a.py::test_a"] not in ("new", None)
-    assert not [reason for reason in result.reasons if reason.startswith("step ")]
+    assert not [reason for reason in result.reason_texts if reason.startswith("step ")]
 
 
 def test_benchmarks_that_only_compute_run_side_by_side_and_those_that_wait_in_turn(
@@ -153,7 +155,7 @@ def test_benchmarks_that_only_compute_run_side_by_side_and_those_that_wait_in_tu
     commit(tree, {"test_a.py": text})
     topic(tree, {"test_a.py": text.replace("2000", "2001")})
     result = tree.run(flow(SUITE_OF.format(python=sys.executable, other="test_a.py")), base="main")
-    assert ways_of(tree) == {"test_a.py::test_sum": {True}, "test_a.py::test_wait": {False}}, result.reasons
+    assert ways_of(tree) == {"test_a.py::test_sum": {True}, "test_a.py::test_wait": {False}}, result.reason_texts
     for event in (event for event in tree.events() if event.get("side_by_side")):
         found = {reading["metric"]: reading["value"] for reading in event["candidate"]}
         # Elapsed time contains no turn of the other process.
@@ -188,7 +190,7 @@ def test_commands_run_side_by_side_unless_they_wait_or_fail_that_way(
     topic(tree, {f"{name}.py": SPINS.format(lock=lock).replace("0.2", "0.21") for name, lock in locks.items()})
     steps = (f"id: {name}, run: '{sys.executable} {name}.py {tmp_path / name}', runs: 3" for name in locks)
     result = tree.run(flow(*steps), base="main")
-    assert ways_of(tree) == {"free": {True}, "waits": {False}, "fails": {False}}, result.reasons
+    assert ways_of(tree) == {"free": {True}, "waits": {False}, "fails": {False}}, result.reason_texts
     assert {item.status for item in result.steps} == {"done"}
 
 
@@ -218,7 +220,7 @@ def test_a_target_that_base_misses_too_does_not_fail_head(tree: Project) -> None
         "fine": "met",
         "fresh": "not met",
     }
-    assert [reason for reason in result.reasons if "slow" in reason] == []
+    assert [reason for reason in result.reason_texts if "slow" in reason] == []
     assert next(item for item in result.targets if item.benchmark == "slow").detail == "also missed on base"
 
 
@@ -233,7 +235,7 @@ def test_submodules_that_are_checked_out_are_in_the_trees(tree: Project, tmp_pat
     commit(tree, {"one": "#!/bin/sh\ncat deps/cost\n"})
     topic(tree, {"README": "changed\n"})
     result = tree.run(flow(f"id: one, run: ./one, {PARSE}"), base="main")
-    assert row(result, "one", "cost").decision == "same", result.reasons
+    assert row(result, "one", "cost").decision == "same", result.reason_texts
 
 
 def suite(project: Project, names: str) -> Result:
@@ -262,7 +264,7 @@ def test_a_suite_is_listed_on_both_sides(tree: Project) -> None:
     assert (decisions.pop("lost"), decisions.pop("added")) == ("removed", "new")
     assert decisions.keys() == {"kept"}
     # By CPU time, or by wall time if its single run had to wait for a core.
-    (reason,) = [reason for reason in result.reasons if "lost" in reason]
+    (reason,) = [reason for reason in result.reason_texts if "lost" in reason]
     assert reason in [f"no longer measured: lost {clock}" for clock in ("cpu", "time")]
 
 
@@ -290,7 +292,7 @@ stages:
     git(tree.folder, "rm", "-q", "two.in")
     git(tree.folder, "commit", "-qm", "gone")
     result = tree.run(text, base="main")
-    assert result.reasons == ["no longer measured: two cost"]
+    assert result.reason_texts == ["no longer measured: two cost"]
 
 
 @pytest.mark.parametrize(
@@ -347,7 +349,7 @@ test $n -lt 10 && echo 120 || echo 100
     result = tree.run(flow(f"id: one, run: ./one, confirm: 1, runs: 8, {PARSE}"), base="main")
     assert result.verdict == "unproven"
     assert [item["outcome"] for item in result.confirmations] == ["refuted"]
-    assert "changed by +20.0% at first, which 11 fresh pairs did not confirm: 0.0%" in result.reasons[0]
+    assert "changed by +20.0% at first, which 11 fresh pairs did not confirm: 0.0%" in result.reason_texts[0]
 
 
 def test_base_and_head_that_are_the_same_code_are_measured_and_it_is_said(tree: Project) -> None:

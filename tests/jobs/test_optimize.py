@@ -250,7 +250,7 @@ def test_code_that_needs_an_ignored_file_is_told_to_share_it(tree: Project) -> N
     result = tree.run(workflow("id: x, run: 'sed -i 1s/100/80/ costs'", head=head))
     assert result.verdict == "fail"  # the target is missed as well
     assert tried(result)["x"].decision == "skipped"
-    (why,) = (reason for reason in result.reasons if reason.startswith("step x: "))
+    (why,) = (reason for reason in result.reason_texts if reason.startswith("step x: "))
     assert "does not work in a separate folder" in why
     assert "worktree: {share:" in why
     shared = head.replace("\nname: work", "\nname: work\nworktree: {share: [built.h]}")
@@ -311,7 +311,7 @@ def test_what_is_forbidden_may_be_written_in_any_way(tree: Project, glob: str) -
 @pytest.mark.parametrize("key", ["objective: fsat cost", "guard: [othr]"])
 def test_a_goal_about_nothing_is_an_error_before_anything_is_tried(tree: Project, key: str) -> None:
     result = tree.run(workflow("id: x, run: 'sed -i 1s/100/80/ costs'", more=f"    {key}\n"))
-    (why,) = (reason for reason in result.reasons if reason.startswith("step x: "))
+    (why,) = (reason for reason in result.reason_texts if reason.startswith("step x: "))
     assert "matches nothing that was measured (fast, other)" in why
 
 
@@ -338,7 +338,7 @@ def test_a_benchmark_that_fails_on_the_code_as_it_stands_is_no_candidates_fault(
     result = tree.run(
         workflow("id: x, run: 'sed -i 1s/100/80/ costs'", head=HEAD.replace("'sed -n 1p built'", f"'{command}'"))
     )
-    (why,) = (reason for reason in result.reasons if reason.startswith("step x: "))
+    (why,) = (reason for reason in result.reason_texts if reason.startswith("step x: "))
     assert "failed on the baseline" in why
     assert "worktree: {share:" in why
 

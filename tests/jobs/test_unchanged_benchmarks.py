@@ -56,7 +56,7 @@ def unchanged(result: Result) -> dict[str, str | None]:
 def test_a_gate_times_no_benchmark_if_only_a_comment_changed(tree: Project) -> None:
     result = tree.run(FLOW, base="main", benchmarks=["*.py::test_*"])
     assert unchanged(result) == {"a": "code", "b": "code", "c": "code"}
-    assert (result.verdict, result.reasons) == ("pass", [])
+    assert (result.verdict, result.reason_texts) == ("pass", [])
     assert not any(event["event"] == "sample" for event in tree.events())
     for row in result.benchmarks:
         assert (row.decision, row.level, row.gating) == ("same", "ok", True)
@@ -76,7 +76,7 @@ def test_a_gate_audits_benchmarks_that_execute_the_same_code(tree: Project, monk
     monkeypatch.setattr(unchanged_benchmarks, "_drawn", lambda names, _: drawn & {*names})
     result = tree.run(FLOW, base="main", benchmarks=["*.py::test_*"])
     assert unchanged(result) == {"a": "code", "b": "code", "c": "code"}
-    assert (result.verdict, result.reasons) == ("pass", [])
+    assert (result.verdict, result.reason_texts) == ("pass", [])
     assert {row.name for row in result.benchmarks if row.baseline} == drawn
     assert all(row.decision == "same" for row in result.benchmarks if row.gating)
     line = "2 of 3 benchmarks run the same code and were not timed, 1 more was timed to check the method"

@@ -52,7 +52,7 @@ def result() -> Result:
 def test_every_key_of_the_contract_is_there(result: Result) -> None:
     data = json.loads(to_text(result))
     assert set(data) >= set(KEYS) | set(ROWS) | OTHERS | LATER
-    assert data["schema"] == "perfflow.result/1"
+    assert data["schema"] == "perfflow.result/2"
     for name, keys in KEYS.items():
         assert set(data[name]) >= keys
     for name, keys in ROWS.items():
@@ -104,7 +104,7 @@ def test_a_truncated_file_is_a_clear_error(result: Result, tmp_path: Path, share
     ("content", "said"),
     [
         (b'{"name": "package", "version": "1.0.0"}', "schema"),
-        (b'{"schema": "perfflow.result/2"}', "schema"),
+        (b'{"schema": "perfflow.result/3"}', "schema"),
         (b"[1, 2]", "not a result of perfflow"),
         (b"null", "not a result of perfflow"),
         (b"\xff\xfe\x00", "not a result of perfflow"),

@@ -5,7 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from perfflow.model.result import Attribution, Benchmark, Brief, CommitInfo, Result, RouteTaken, TargetResult
+from perfflow.model.result import (
+    Attribution,
+    Benchmark,
+    Brief,
+    CommitInfo,
+    ReasonKind,
+    Result,
+    RouteTaken,
+    TargetResult,
+    reason,
+)
 from tests.report.results import everything, hostile
 from tests.verdict.records import row
 
@@ -57,6 +67,8 @@ def large(
         rows.append(slower.model_copy(update={"name": own, "decision": decision, "level": level}))
         status = statuses[number % len(statuses)]
         targets.append(target.model_copy(update={"benchmark": own, "status": status, "detail": detail}))
-    reasons = [f"target not met: {item.benchmark}" for item in targets if item.status == "not met"] or ["why not"]
+    unmet = [item.benchmark for item in targets if item.status == "not met"]
+    reasons = [reason(ReasonKind.TARGET_NOT_MET, f"target not met: {name}", name) for name in unmet]
+    reasons = reasons or [reason(ReasonKind.STEP_FAILED, "why not")]
     update = {"benchmarks": rows, "targets": targets, "reasons": reasons, "evidence": [f"perf: {n}" for n in names]}
     return whole.model_copy(update=update)

@@ -28,19 +28,18 @@ def spot(step: str, location: str, share: float, file: str = "own/p.py", line: i
     return known | keys
 
 
-def profiled(*spots: dict[str, Any], warnings: dict[str, list[str]] | None = None) -> Result:
-    """Return a run whose profiles are these hotspots, by step."""
+def profiled(*spots: dict[str, Any], few_samples: str = "") -> Result:
+    """Return a run whose profiles are these hotspots, by step. ``few_samples``: the step that has few samples."""
     by_step: dict[str, list[dict[str, Any]]] = {}
     for item in spots:
         by_step.setdefault(item["step"], []).append({key: value for key, value in item.items() if key != "step"})
-    said = warnings or {}
-    events = [ended(step, hotspots=found, warnings=list(said.get(step, ()))) for step, found in by_step.items()]
+    events = [ended(step, hotspots=found, few_samples=step == few_samples) for step, found in by_step.items()]
     steps = [planned(step, role="profile", benchmark="b", tool=STEPS[step]) for step in by_step]
     return judged(*pairs("b", [1.0] * 3, None), ended("b"), *events, steps=[planned("b"), *steps])
 
 
-def table(*spots: dict[str, Any], warnings: dict[str, list[str]] | None = None) -> Joined:
-    (found,) = joined_of(profiled(*spots, warnings=warnings))
+def table(*spots: dict[str, Any], few_samples: str = "") -> Joined:
+    (found,) = joined_of(profiled(*spots, few_samples=few_samples))
     return found
 
 
@@ -201,7 +200,7 @@ def test_what_can_be_explained_is_no_contradiction(spots: list[dict[str, Any]]) 
 
 def test_few_samples_contradict_nobody() -> None:
     spots = [spot("calls", "tiny", 0.6, **SMALL), spot("cpu", "tiny", 0.12)]
-    assert table(*spots, warnings={"cpu": ["18 samples are few: more work"]}).contradictions == ()
+    assert table(*spots, few_samples="cpu").contradictions == ()
 
 
 def test_each_side_is_looked_at_by_itself() -> None:

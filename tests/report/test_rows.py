@@ -41,7 +41,7 @@ def test_every_page_explains_it_once() -> None:
     apart = found.model_copy(update={"change": Bounds(value=-0.2, low=-0.21, high=-0.19)})
     result = result.model_copy(update={"benchmarks": [apart]})
     pages = [
-        "\n".join(notes(result)),
+        "\n".join(map(str, notes(result))),
         terminal.render(result, width=200, color=False, unicode=True),
         terminal.render_summary(result),
         comment(result),

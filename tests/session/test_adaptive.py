@@ -111,7 +111,7 @@ def test_what_sampling_took_is_measured_and_stored(noisy: Project) -> None:
     found = row(finished.result, "bench", "time")
     assert found.seconds is not None
     assert 0 < found.seconds < 60
-    assert "its budget ran out" in finished.result.reasons[0]
+    assert "its budget ran out" in finished.result.reason_texts[0]
     (finished.folder / "events.jsonl").unlink()
     assert to_text(rejudge(finished.folder, (), None).result) == to_text(finished.result)
 
@@ -333,4 +333,4 @@ stages:
     - {id: suite, uses: google-benchmark, with: {command: ./empty}}
 """)
     assert result.verdict == "error"
-    assert any("lists no benchmark" in reason for reason in result.reasons)
+    assert any("lists no benchmark" in reason for reason in result.reason_texts)

@@ -230,5 +230,5 @@ def test_what_two_steps_measure_is_an_error_that_names_both(project: Project) ->
     result = finished.result
     assert result.verdict == "error"
     said = "measured twice: `time` of `b` was already measured by step `one`"
-    assert result.reasons == [f"step two: {said}; remove one of them, or give it another `benchmark`"]
+    assert result.reason_texts == [f"step two: {said}; remove one of them, or give it another `benchmark`"]
     assert rejudge(finished.folder / "result.json", (), None).result == result

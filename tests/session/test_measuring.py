@@ -244,18 +244,18 @@ def test_a_benchmark_that_only_one_side_has_turns_up_by_name(project: Project) -
     )
     result = project.run(text.format(baseline="kept gone", candidate="kept"))
     assert row(result, "gone", "time").decision == "removed"
-    assert "no longer measured: gone time" in result.reasons
+    assert "no longer measured: gone time" in result.reason_texts
     assert result.verdict == "error"
     result = project.run(text.format(baseline="kept", candidate="kept fresh"))
     assert (row(result, "fresh", "time").decision, row(result, "fresh", "time").level) == ("new", "ok")
-    assert result.reasons == ["unproven: kept time: not settled after 2 pairs, too few to tell"]
+    assert result.reason_texts == ["unproven: kept time: not settled after 2 pairs, too few to tell"]
 
 
 def test_an_expected_benchmark_that_does_not_appear_is_an_error(project: Project) -> None:
     parse = '{regex: "(?P<benchmark>[a-z]+)=(?P<time>.*)", units: {time: ms}}'
     result = project.run(bench("expect: [a, 'b*']", "echo a=1", parse))
     assert result.verdict == "error"
-    assert result.reasons == ["expected benchmark did not appear: b* (step bench)"]
+    assert result.reason_texts == ["expected benchmark did not appear: b* (step bench)"]
 
 
 def test_matrix_cells_are_benchmarks_of_their_own(project: Project) -> None:
@@ -395,7 +395,7 @@ def test_interrupted_while_sampling_keeps_the_samples_and_never_passes(project: 
     assert result.run.interrupted
     assert 4 <= len(samples(result, "bench", "time")) < 2000
     assert (result.verdict, result.gate) == ("error", Gate(status="fail"))
-    assert "the run was interrupted" in result.reasons
+    assert "the run was interrupted" in result.reason_texts
     assert {item.reason for item in result.steps} == {"interrupted before it ended"}
     assert read(finished.folder / "result.json") == result
     assert (finished.folder / "report.md").read_text().startswith("## Performance Report")
@@ -428,7 +428,7 @@ def test_judging_again_any_part_of_the_events_gives_a_result_or_a_clear_error(pr
         result = result_of_events(part)
         if end < len(events):
             assert result.verdict != "pass"
-            assert "(was it killed?)" in " ".join(result.reasons)
+            assert "(was it killed?)" in " ".join(result.reason_texts)
     assert result == finished.result
 
 

@@ -10,7 +10,6 @@ import pytest
 
 from perfflow.jobs.catalog.descriptions import preview
 from perfflow.model.errors import Severity
-from perfflow.model.readings import BASH_START
 from perfflow.report.sections import plan_lines
 from perfflow.session.open_workflow import open_workflow
 from perfflow.tools.adapter import Role
@@ -19,7 +18,7 @@ from tests.repositories import git
 from tests.session.project import Project, row, samples, step
 
 BUSY = "#!/usr/bin/env python3\nimport sys, time\ntime.sleep(float(sys.argv[1]))\n"
-NOT_COUNTED = BASH_START
+NOT_COUNTED = "the start of bash itself"
 
 
 def measured(project: Project, text: str, stage: str = "baseline", **keys: str) -> list[list[str]]:
@@ -186,7 +185,7 @@ stages:
   verify:
     - {id: same, uses: same-output, benchmark: one, with: {runs: 2}}
 """)
-    assert found.verdict == "pass", found.reasons
+    assert found.verdict == "pass", found.reason_texts
     assert row(found, "one", "instructions").baseline
 
 

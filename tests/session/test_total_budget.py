@@ -105,7 +105,7 @@ def test_it_ends_what_is_undecided_and_says_so(noisy: Project) -> None:
     assert (found.decision, found.stopped) == ("unproven", "total budget")
     assert 1 <= found.pairs < LOOKS[-1]
     assert result.verdict == "unproven"
-    assert "the run's total budget ran out" in result.reasons[0]
+    assert "the run's total budget ran out" in result.reason_texts[0]
     assert result.run.budget == 6
 
 
@@ -129,7 +129,7 @@ def test_a_build_that_takes_all_of_it_is_ended_and_nothing_passes(project: Proje
     assert result.verdict == "error"
     assert (step(result, "compile").status, step(result, "compile").out_of_time) == ("timeout", True)
     assert seconds_of(result) < 30
-    told = next(reason for reason in result.reasons if reason.startswith("the budget of 2s ran out: builds "))
+    told = next(reason for reason in result.reason_texts if reason.startswith("the budget of 2s ran out: builds "))
     assert told.endswith("keep the build folders between runs, or give --budget 1m")
 
 
@@ -138,8 +138,8 @@ def test_a_process_that_outlasts_it_is_ended_and_its_benchmark_is_not_measured(p
     found = bench_of(result, "one")
     assert (found.decision, found.level, found.gating, found.stopped) == ("not measured", None, True, "total budget")
     assert result.verdict == "error"
-    assert "not measured: 1 benchmark before the time was over: one" in result.reasons
-    assert any(reason.startswith("the budget of 3s ran out: measuring ") for reason in result.reasons)
+    assert "not measured: 1 benchmark before the time was over: one" in result.reason_texts
+    assert any(reason.startswith("the budget of 3s ran out: measuring ") for reason in result.reason_texts)
     assert seconds_of(result) < 30
 
 
@@ -181,7 +181,7 @@ def test_why_measuring_ended(
     end_after(2, monkeypatch)
     result = noisy.run(workflow(baseline, candidate, keys), budget=1000)
     assert (bench(result).stopped, bench(result).pairs) == (stopped, pairs)
-    assert any("its budget ran out" in text for text in result.reasons) == (stopped == "budget")
+    assert any("its budget ran out" in text for text in result.reason_texts) == (stopped == "budget")
 
 
 def test_the_larger_of_two_budgets_is_not_the_one_that_ended_it(noisy: Project) -> None:

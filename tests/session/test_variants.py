@@ -106,7 +106,7 @@ def test_a_benchmark_that_lost_a_variant_is_missed_by_its_name(project: Project)
     project.write("suite.py", PRINTING)
     result = project.run(TOGETHER + "      expect: [sort, hash]\n")
     assert result.verdict == "error"
-    assert "expected benchmark did not appear: hash (step suite)" in result.reasons
+    assert "expected benchmark did not appear: hash (step suite)" in result.reason_texts
 
 
 @pytest.mark.skipif(not Path("/usr/include/benchmark").is_dir(), reason="needs the library Google Benchmark")

@@ -127,7 +127,7 @@ targets: {bench: {time: <1s}}
 """)
     assert result.verdict == "error"
     assert result.gate == Gate(status="fail")
-    assert "step make: make exited with 2" in result.reasons
+    assert "step make: make exited with 2" in result.reason_texts
     assert step(result, "bench").status == "skipped"
     assert result.targets[0].status == "not measured"
     assert "step bench: `make` failed" in result.targets[0].detail
@@ -302,7 +302,7 @@ stages:
     )
     assert (step(result, "long").status, step(result, "short").status) == ("done", "timeout")
     assert (project.folder / "made").exists()
-    assert result.reasons[0].startswith("nothing was measured")
+    assert result.reason_texts[0].startswith("nothing was measured")
 
 
 def test_the_tree_is_the_git_tree_of_the_workflow(project: Project) -> None:

@@ -174,11 +174,12 @@ def test_an_effect_is_kept_that_is_proven_to_be_over_the_goal(low: float, reason
 
 def test_one_that_executes_the_same_files_says_so() -> None:
     same = {("b", "time"): faster(0.0, 0.003)}
-    assert candidate(same).reason == "same: b 0.0% [-0.3%, +0.3%]"
-    assert candidate(same, identical=True).reason == "same: b 0.0% [-0.3%, +0.3%] (both sides execute the same files)"
+    for identical in (False, True):
+        found = candidate(same, identical=identical)
+        assert (found.reason, found.same_files) == ("same: b 0.0% [-0.3%, +0.3%]", identical)
     open_still = {("b", "time"): faster(0.0, 0.5)}
     assert candidate(open_still, identical=True).reason.startswith("unproven: b ")
-    assert "same files" not in candidate(open_still, identical=True).reason
+    assert not candidate(open_still, identical=True).same_files
 
 
 def test_what_a_candidate_lost_decides_first() -> None:

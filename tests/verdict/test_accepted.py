@@ -51,7 +51,7 @@ def test_one_that_the_base_has_is_spent() -> None:
     result = gated(replace(SLOWER, spent=True), time=1.2)
     assert result.verdict == "fail"
     assert (
-        result.reasons[1]
+        result.reason_texts[1]
         == "b time: the base already contains the regression accepted until 2026-12-31: a correct parser is slower"
     )
     assert any("no longer accepted" in text for text in row(result).warnings)

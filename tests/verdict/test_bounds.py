@@ -10,7 +10,7 @@ import pytest
 
 from perfflow.model.criteria import Accepted, Criteria, Thresholds
 from perfflow.model.metrics import METRICS
-from perfflow.model.result import Benchmark, Bounds, Sample
+from perfflow.model.result import Benchmark, Bounds, GatesBy, Sample
 from perfflow.model.targets import parse_target
 from perfflow.stats.paired_test import Interval
 from perfflow.verdict import acceptance, gating, targets
@@ -275,7 +275,9 @@ def row(decision: str, level: str | None, value: float, low: float, high: float,
     known: dict[str, Any] = {"name": "b", "step": "s", "tool": "t", "metric": "time", "statistic": "p50", "unit": "s"}
     known |= {"better": "lower", "confidence": 0.99, "baseline": None, "candidate": None, "speedup": None}
     known |= {"change": Bounds(value=value, low=low, high=high), "decision": decision, "level": level, "gating": True}
-    return Benchmark.model_validate(known | {"pairs": 20, "more": None, "warnings": [], "why": "as asked for"} | keys)
+    return Benchmark.model_validate(
+        known | {"pairs": 20, "more": None, "warnings": [], "gates_by": GatesBy.REQUESTED} | keys
+    )
 
 
 @pytest.mark.parametrize(
@@ -317,7 +319,7 @@ def test_a_trade_off_that_lapsed_is_named_where_it_would_have_been_enough() -> N
     failing = row("regressed", "action", 0.2, 0.15, 0.3)
 
     def said(item: Accepted, found: Benchmark = failing) -> list[str]:
-        return list(acceptance.lapsed_tradeoffs(record(), found, known(item)))
+        return [lapsed.text for lapsed in acceptance.lapsed_tradeoffs(record(), found, known(item))]
 
     over = Accepted("b", 0.2, "slower", "2026-01-01")
     text = "b time was accepted until 2026-01-01, which has passed: slower"

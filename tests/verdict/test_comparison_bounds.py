@@ -320,7 +320,7 @@ def test_what_removing_a_place_can_bring_is_bounded() -> None:
 def test_a_run_says_what_is_missing() -> None:
     steps = [planned("b", expect=["b", "other"]), planned("c", expect=["c"])]
     result = judged(*pairs("b", ramp(12), ramp(12)), ended("b"), ended("c", "skipped", "no"), steps=steps)
-    missing = [text for text in result.reasons if text.startswith("expected")]
+    missing = [text for text in result.reason_texts if text.startswith("expected")]
     assert missing == [
         "expected benchmark did not appear: other (step b)",
         "expected benchmark did not appear: c (step c)",
@@ -328,8 +328,8 @@ def test_a_run_says_what_is_missing() -> None:
     gone = pairs("b", ramp(12), ramp(12))
     lone = [{key: value for key, value in event.items() if key != "candidate"} | {"alone": True} for event in gone]
     lost = judged(*lone, *pairs("c", ramp(12), ramp(12)), ended("b"), ended("c"), steps=[planned("b"), planned("c")])
-    assert "no longer measured: b time" in lost.reasons
-    assert judged(ended("b")).reasons == [NOTHING]
+    assert "no longer measured: b time" in lost.reason_texts
+    assert judged(ended("b")).reason_texts == [NOTHING]
 
 
 def test_what_is_measured_twice_is_an_error() -> None:
@@ -337,7 +337,7 @@ def test_what_is_measured_twice_is_an_error() -> None:
     events = [event for name in "bc" for event in (*pairs(name, ramp(12), ramp(12)), ended(name))]
     result = judged(*events, steps=steps)
     assert result.verdict == "error"
-    assert result.reasons[0].startswith("step c: measured twice: `time` of `b` was already measured by step `b`")
+    assert result.reason_texts[0].startswith("step c: measured twice: `time` of `b` was already measured by step `b`")
 
 
 def test_a_comparison_made_of_nothing_is_nothing() -> None:

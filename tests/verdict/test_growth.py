@@ -131,7 +131,7 @@ def test_two_sides_are_compared_by_their_growth(before: Curve, after: Curve, dec
     result = run(before, after)
     (growth,) = result.growth
     assert (growth.benchmark, growth.metric, growth.key, growth.decision) == ("decode", "time", "n", decision)
-    said = [text for text in result.reasons if "grows faster" in text]
+    said = [text for text in result.reason_texts if "grows faster" in text]
     assert bool(said) == (decision == "worse")
     assert all(text.startswith("concern: decode time grows faster with n: ") for text in said)
 

@@ -26,7 +26,7 @@ def judged(*ignore: str) -> Result:
 def test_an_ignored_benchmark_does_not_decide() -> None:
     assert judged().verdict == "fail"
     result = judged("b")
-    assert (result.verdict, result.reasons) == ("pass", [])
+    assert (result.verdict, result.reason_texts) == ("pass", [])
     assert [target.benchmark for target in result.targets] == ["other"]
     ignored = row(result, "time")
     assert (ignored.name, ignored.ignored, ignored.gating, ignored.decision, ignored.level) == (

@@ -54,7 +54,7 @@ def test_rows_and_the_verdict_they_give(candidate: list[float], decision: str, l
     assert (found.decision, found.level, found.gating) == (decision, level, True)
     assert result.verdict == verdict
     assert result.gate == Gate(name="review:gate:perf", status="pass" if verdict == "pass" else "fail")
-    assert bool(result.reasons) == (verdict != "pass" or level == "concern")
+    assert bool(result.reason_texts) == (verdict != "pass" or level == "concern")
 
 
 def test_a_small_change_of_a_rebuilt_program_is_told_as_what_it_is() -> None:
@@ -126,7 +126,9 @@ def test_an_accepted_regression_passes_until_its_date(started: str, factor: floa
     assert "2026-06-30" in row(result).warnings[0]
     # If it would have passed before the date, the reasons mention the date.
     lapsed = ["b time was accepted until 2026-06-30, which has passed: new checksums"]
-    assert [text for text in result.reasons if "which has passed" in text] == (lapsed if started > "2026-07" else [])
+    assert [text for text in result.reason_texts if "which has passed" in text] == (
+        lapsed if started > "2026-07" else []
+    )
 
 
 def test_unpaired_values_never_gate() -> None:
@@ -150,7 +152,7 @@ def test_one_side_that_lost_a_benchmark_is_an_error() -> None:
     assert row(result, "time", "fresh").decision == "new"
     assert [target.status for target in result.targets] == ["not measured", "met"]
     assert result.verdict == "error"
-    assert "no longer measured: gone time" in result.reasons
+    assert "no longer measured: gone time" in result.reason_texts
 
 
 def target(wanted: dict[str, Any], *events: dict[str, Any], **keys: Any) -> tuple[str, str]:
@@ -324,7 +326,11 @@ def test_fail_before_error_before_unproven_and_all_reasons_are_named() -> None:
     steps, events = everything_wrong()
     result = judged(*events, steps=steps)
     assert result.verdict == "fail"
-    assert [reason.split(":")[0] for reason in result.reasons] == ["correctness step failed", "step gone", "unproven"]
+    assert [reason.split(":")[0] for reason in result.reason_texts] == [
+        "correctness step failed",
+        "step gone",
+        "unproven",
+    ]
     assert judged(*events[:-1], steps=steps).verdict == "error"
     assert judged(*events[:-2], steps=steps).verdict == "unproven"
 
@@ -354,7 +360,7 @@ def test_failed_steps_by_role(role: str, keys: dict[str, Any], verdict: str) -> 
 def test_a_failed_profile_is_an_error_where_a_run_found_out_nothing_else() -> None:
     failed = ended("p", "failed", reason="why")
     profile, other = planned("p", role="profile", benchmark=""), planned("o", role="profile", benchmark="")
-    assert judged(failed, steps=[profile]).reasons == ["step p: why"]
+    assert judged(failed, steps=[profile]).reason_texts == ["step p: why"]
     assert judged(failed, steps=[profile]).verdict == "error"
     assert judged(failed, ended("o", "failed"), steps=[profile, other]).verdict == "error"
     assert judged(failed, ended("o"), steps=[profile, other]).verdict == "pass"
@@ -364,10 +370,10 @@ def test_a_failed_profile_is_an_error_where_a_run_found_out_nothing_else() -> No
 
 
 def test_nothing_measured_where_something_should_have_been_is_an_error() -> None:
-    assert judged(ended("b")).reasons == ["nothing was measured"]
+    assert judged(ended("b")).reason_texts == ["nothing was measured"]
     assert judged(steps=[planned("b", selected=False)]).verdict == "error"
     result = judged(*pairs("b", FLAT, None), ended("b"), steps=[planned("b", expect=["b", "c*"])])
-    assert result.reasons == ["expected benchmark did not appear: c* (step b)"]
+    assert result.reason_texts == ["expected benchmark did not appear: c* (step b)"]
 
 
 @pytest.mark.parametrize(
@@ -382,7 +388,7 @@ def test_a_run_without_its_end_never_passes(end: dict[str, Any] | None, reason: 
     result = judged(*pairs("b", FLAT, None), ended("b"), steps=[planned("b"), planned("c", selected=False)], end=end)
     assert result.run.interrupted is interrupted
     assert result.verdict == ("error" if reason else "pass")
-    assert result.reasons == ([reason] if reason else [])
+    assert result.reason_texts == ([reason] if reason else [])
     assert result.steps[1].reason == "not selected"
     assert result.run.seconds == (None if end is None else 1.5 if interrupted else 10.0)
 
@@ -462,7 +468,7 @@ def test_what_only_looks_on_fails_a_run_that_found_nothing_else(role: str) -> No
     steps = [planned("b"), planned("look", role=role, benchmark="")]
     assert judged(*pairs("b", FLAT, None), ended("b"), failed, steps=steps).verdict == "pass"
     alone = judged(failed, steps=steps[1:])
-    assert (alone.verdict, alone.reasons) == ("error", ["step look: look exited with 1"])
+    assert (alone.verdict, alone.reason_texts) == ("error", ["step look: look exited with 1"])
 
 
 def test_samples_that_all_lie_on_one_side_of_the_bound_decide() -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from perfflow.model.criteria import Criteria, MemoryThresholds, OwnThresholds, criteria_from_json
-from perfflow.model.result import MEMORY_GREW, Result
+from perfflow.model.result import GatesBy, Result
 from perfflow.report import terminal
 from perfflow.verdict.from_result import record_of_result
 from perfflow.verdict.judge import judge
@@ -59,8 +59,10 @@ def test_memory_that_grew_gates(metric: str, before: float, after: float, verdic
     found = row(result, metric)
     assert (result.verdict, found.gating) == (verdict, level is not None)
     if level:
-        assert (found.level, found.why) == (level, MEMORY_GREW)
-        assert [text.partition(":")[0] for text in result.reasons] == ["regressed" if verdict == "fail" else "concern"]
+        assert (found.level, found.gates_by) == (level, GatesBy.MEMORY)
+        assert [text.partition(":")[0] for text in result.reason_texts] == [
+            "regressed" if verdict == "fail" else "concern"
+        ]
 
 
 def test_an_upper_bound_is_no_proof_of_growth() -> None:
@@ -73,8 +75,11 @@ def test_memory_has_thresholds_of_its_own_and_can_be_left_alone() -> None:
     assert measured("rss", 40 * MIB, 120 * MIB, wide).verdict == "fail"
     alone = replace(Criteria(), memory=None)
     one = replace(Criteria(), per_glob={"b": OwnThresholds(memory=None)})
-    assert (measured("rss", 40 * MIB, 120 * MIB, one).verdict, measured("rss", 1e8, 3e8, one).reasons) == ("pass", [])
-    assert (measured("rss", 40 * MIB, 120 * MIB, alone).verdict, measured("rss", 1e8, 3e8, alone).reasons) == (
+    assert (measured("rss", 40 * MIB, 120 * MIB, one).verdict, measured("rss", 1e8, 3e8, one).reason_texts) == (
+        "pass",
+        [],
+    )
+    assert (measured("rss", 40 * MIB, 120 * MIB, alone).verdict, measured("rss", 1e8, 3e8, alone).reason_texts) == (
         "pass",
         [],
     )
@@ -84,7 +89,7 @@ def test_memory_has_thresholds_of_its_own_and_can_be_left_alone() -> None:
 def test_where_no_trees_are_compared_it_is_a_concern_in_the_headline(gate: bool, own: bool) -> None:
     result = measured("rss", 40 * MIB, 120 * MIB, gate=gate, own=own)
     assert (result.verdict, row(result, "rss").gating) == ("pass", False)
-    assert result.reasons == ["concern: b rss +200.0%, over the action threshold of 10%"]
+    assert result.reason_texts == ["concern: b rss +200.0%, over the action threshold of 10%"]
     assert terminal.render_summary(result).splitlines()[0].endswith("; concern: rss +200.0%")
     assert "concern: rss +200.0%" in terminal.render(result, width=120, color=False, unicode=True).splitlines()[0]
 

@@ -35,13 +35,13 @@ def test_the_rate_does_not_gate(guard: bool) -> None:
     result = gated(1.25, guard=guard)
     rate = row(result, "throughput")
     assert (rate.gating, rate.same_as, rate.why) == (False, "time", "the same measurement as time")
-    assert [text.partition(",")[0] for text in result.reasons] == ["regressed: b time +25.0%"]
+    assert [text.partition(",")[0] for text in result.reason_texts] == ["regressed: b time +25.0%"]
 
 
 def test_one_that_a_target_names_gates_and_is_told_once() -> None:
     result = gated(1.25, criteria({"b": {"throughput": "≥1MB/s"}}))
     assert row(result, "throughput").gating
-    assert sum(text.startswith("regressed") for text in result.reasons) == 1
+    assert sum(text.startswith("regressed") for text in result.reason_texts) == 1
     page = page_of(result)
     assert [item.metric for item in page.comparisons] == ["time"]
     assert page.findings.summary is not None

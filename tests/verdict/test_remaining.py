@@ -72,7 +72,7 @@ def test_before_the_first_look_its_pairs_are_told() -> None:
     for event in events:
         event.update({"design": "looks", "seconds": 1.0})
     why = {"event": "stopped", "step": "b", "benchmark": "", "reason": "budget"}
-    (reason,) = judged(*events, why, ended("b")).reasons
+    (reason,) = judged(*events, why, ended("b")).reason_texts
     assert reason.endswith("not settled after 2 pairs, too few to tell; at least 9 more pairs needed (budget: 14s)")
 
 
@@ -85,7 +85,7 @@ def test_without_known_seconds_it_tells_pairs() -> None:
 
 
 def test_the_reason_says_what_is_known() -> None:
-    (reason,) = unproven(1.0).reasons
+    (reason,) = unproven(1.0).reason_texts
     assert reason.startswith(
         "unproven: b time: its budget ran out; not settled after 20 pairs: the change is between -"
     )
@@ -111,7 +111,7 @@ def test_a_cause_is_told_once_with_the_time_that_would_settle_all_rows() -> None
     result_of_one = several("total budget", 1)
     needed = seconds_to_settle(result_of_one.benchmarks[0])
     assert needed is not None
-    (reason,) = result.reasons
+    (reason,) = result.reason_texts
     assert reason.startswith("unproven: 6 rows: the run's total budget ran out; about ")
     assert reason.endswith("b0 time, b1 time, b2 time, b3 time and 2 more")
     granted = duration(reason.split("--budget ")[1].split(")")[0])
@@ -121,7 +121,7 @@ def test_a_cause_is_told_once_with_the_time_that_would_settle_all_rows() -> None
 
 def test_rows_whose_own_budgets_ran_out_are_told_the_key() -> None:
     result = several("budget")
-    (reason,) = result.reasons
+    (reason,) = result.reason_texts
     assert reason.startswith("unproven: 6 rows: the budget of each ran out; about ")
     granted = duration(reason.split("(budget: ")[1].split(")")[0])
     row_of_one = result.benchmarks[0]
@@ -129,7 +129,7 @@ def test_rows_whose_own_budgets_ran_out_are_told_the_key() -> None:
 
 
 def test_rows_that_more_time_does_not_settle_are_told_so_together() -> None:
-    (reason,) = several("last look").reasons
+    (reason,) = several("last look").reason_texts
     assert "more time will not settle them" in reason
     assert "--budget" not in reason
 
@@ -141,7 +141,7 @@ def test_rows_of_different_causes_are_told_apart() -> None:
         events += [event | {"design": "looks", "seconds": 1.0} for event in pairs(name, EVEN, SWAPPED)]
         events.append({"event": "stopped", "step": name, "benchmark": "", "reason": why})
     result = judged(*events, *map(ended, names), steps=[planned(name) for name in names])
-    assert [reason.split(" rows")[0] for reason in result.reasons] == ["unproven: 2", "unproven: 2"]
+    assert [reason.split(" rows")[0] for reason in result.reason_texts] == ["unproven: 2", "unproven: 2"]
 
 
 def test_where_cpu_time_is_settled_it_is_advised() -> None:
@@ -155,6 +155,6 @@ def test_where_cpu_time_is_settled_it_is_advised() -> None:
     assert row(result, "b", "time").gating
     advice = "its CPU time is settled (same): judge by CPU time (metric: cpu)"
     assert by_cpu(row(result, "b", "time"), result.benchmarks) == advice
-    assert any(advice in reason for reason in result.reasons)
+    assert any(advice in reason for reason in result.reason_texts)
     assert by_cpu(row(result, "b", "cpu"), result.benchmarks) == ""
     assert by_cpu(unproven(1.0).benchmarks[0], unproven(1.0).benchmarks) == ""

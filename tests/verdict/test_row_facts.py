@@ -11,7 +11,7 @@ import pytest
 
 from perfflow.model.criteria import Accepted, Criteria
 from perfflow.model.readings import BATCH, SCHEDULES, Design
-from perfflow.model.result import Result
+from perfflow.model.result import GatesBy, Result
 from perfflow.store.record import Record
 from perfflow.verdict import acceptance
 from perfflow.verdict.gating import (
@@ -105,7 +105,7 @@ def test_two_stored_sets_have_no_verdict() -> None:
 @pytest.mark.parametrize(("asked", "why"), [("auto", ""), (None, ""), ("cpu", "`cpu` was requested, but not measured")])
 def test_a_clock_chosen_by_itself_was_not_asked_for(asked: str | None, why: str) -> None:
     made = taken({"time": 1.0}, steps=[planned("b", metric=asked)])
-    assert choose_rows(made, compared(made, Criteria()), Criteria()).gating == {("b", "time"): why}
+    assert choose_rows(made, compared(made, Criteria()), Criteria()).gating == {("b", "time"): ("chosen", why)}
 
 
 @pytest.mark.parametrize(
@@ -115,8 +115,8 @@ def test_an_accepted_regression_passes_to_the_end_of_its_day(until: str, action:
     item = Accepted("b", 0.4, "why", until)
     wanted = Criteria(accepted=(item,))
     made = taken({"time": 1.0}, wanted=wanted)
-    assert thresholds_for(made, wanted, ("b", "time"), "")[0].action == action
-    assert is_accepted(replace(item, benchmark="c"), wanted, ("b", "time"), "") is False
+    assert thresholds_for(made, wanted, ("b", "time"), GatesBy.CHOSEN)[0].action == action
+    assert is_accepted(replace(item, benchmark="c"), wanted, ("b", "time"), GatesBy.CHOSEN) is False
     failing = shown("regressed", "action", -0.5, -0.6, -0.4, better="higher")
     over = acceptance.lapsed_tradeoffs(made, failing, wanted)
     assert list(over) == []  # 50% is more than accepted
@@ -290,7 +290,7 @@ def test_only_what_is_unproven_says_that_its_time_was_spent(factor: float | None
     stopped = {"event": "stopped", "step": "b", "benchmark": "", "reason": "budget"}
     result = judged(*events, stopped, ended("b"))
     assert row(result).decision == ("unproven" if says else "same")
-    assert any("its budget ran out" in reason for reason in result.reasons) is says
+    assert any("its budget ran out" in reason for reason in result.reason_texts) is says
     assert row(result).stopped == "budget"
 
 
@@ -369,7 +369,7 @@ def test_fresh_pairs_confirm_or_refute_a_change() -> None:
     assert [item["outcome"] for item in refuted.confirmations] == ["refuted"]
     (row,) = refuted.benchmarks
     assert (row.decision, row.level, row.unconfirmed) == ("unproven", None, True)
-    (reason,) = refuted.reasons
+    (reason,) = refuted.reason_texts
     assert "changed by +30.0% [" in reason
     assert "at first, which 11 fresh pairs did not confirm: 0.0% [" in reason
 
@@ -378,7 +378,7 @@ def test_a_change_of_many_benchmarks_that_nothing_confirms_is_unproven() -> None
     result = fresh(1.3, 1.0, pairs=0)
     (found,) = result.confirmations
     assert (found["outcome"], found["pairs"], found["decision"]) == ("open", 0, "unproven")
-    assert "there was no time for fresh pairs to confirm it" in result.reasons[0]
+    assert "there was no time for fresh pairs to confirm it" in result.reason_texts[0]
 
 
 def test_a_check_tells_what_it_found_or_else_why_it_failed() -> None:
@@ -389,8 +389,8 @@ def test_a_check_tells_what_it_found_or_else_why_it_failed() -> None:
 
 def test_nothing_that_was_skipped_measured_nothing() -> None:
     steps = [planned("b", selected=False), planned("c", selected=False)]
-    assert NOTHING not in judged(ended("b", "skipped", "no tool"), steps=steps).reasons
-    assert NOTHING in judged(ended("b"), steps=steps).reasons
+    assert NOTHING not in judged(ended("b", "skipped", "no tool"), steps=steps).reason_texts
+    assert NOTHING in judged(ended("b"), steps=steps).reason_texts
 
 
 # -- the details of a target
@@ -408,7 +408,7 @@ def test_a_target_that_is_missed_is_named_with_its_statistic() -> None:
     events = pairs("b", EVEN, None)
     for event in events:
         event["baseline"].append(reading("heap_peak", 2000.0))
-    assert judged(*events, ended("b"), wanted=wanted).reasons == [
+    assert judged(*events, ended("b"), wanted=wanted).reason_texts == [
         "target not met: b time p50 <0.5 s",
         "target not met: b heap_peak <1 KB",
     ]

@@ -53,7 +53,7 @@ def worse(row: Benchmark) -> tuple[float, float, float]:
 
 
 def sentences(result: Result) -> Iterator[str]:
-    yield from result.reasons
+    yield from result.reason_texts
     for gate in gates_of(result, criteria_from_json(result.criteria)).shown:
         if gate.gate == "regressions":
             yield from re.split(r"; |\d of \d: ", gate.evidence)
@@ -109,4 +109,4 @@ def test_a_change_that_nothing_bounds_shows_no_interval() -> None:
     result = judged(*pairs("b", [1.0], [0.634]), ended("b"))
     row = result.benchmarks[0]
     assert row_text.change_of(row, Criteria()) == "-36.6% (no interval yet)"
-    assert result.reasons == ["unproven: b time: not settled after 1 pair, too few to tell"]
+    assert result.reason_texts == ["unproven: b time: not settled after 1 pair, too few to tell"]

@@ -43,7 +43,7 @@ def test_a_proven_regression_is_of_level_action_and_passes() -> None:
     found = row(result)
     assert (found.decision, found.level, found.gating, found.leading) == ("regressed", "action", False, True)
     assert (found.paired, found.pairs, found.confidence, found.more) == (False, 0, 0.99, None)
-    assert (result.verdict, result.evidence, result.reasons) == ("pass", [], [])
+    assert (result.verdict, result.evidence, result.reason_texts) == ("pass", [], [])
 
 
 @pytest.mark.parametrize("metric", ["throughput", "rate"])

@@ -36,7 +36,7 @@ def test_a_benchmark_that_was_not_timed_is_the_same_and_not_missing() -> None:
     (row,) = result.benchmarks
     assert (row.decision, row.level, row.gating, row.unchanged) == ("same", "ok", True, "files")
     assert (row.baseline, row.candidate, row.change, row.pairs) == (None, None, None, 0)
-    assert (result.verdict, result.reasons) == ("pass", [])
+    assert (result.verdict, result.reason_texts) == ("pass", [])
     assert [item.status for item in result.targets] == ["not looked at"]
 
 
@@ -52,8 +52,8 @@ def test_an_audit_that_is_not_confirmed_leaves_it_the_same(factor: float) -> Non
 def test_a_confirmed_regression_of_the_same_code_is_an_error_of_the_method() -> None:
     result = audited(1.2, confirmed=True)
     assert result.verdict == "error"
-    assert result.reasons[0].startswith("audit: b time (+20.0%")
-    assert "defect of the method" in result.reasons[0]
+    assert result.reason_texts[0].startswith("audit: b time (+20.0%")
+    assert "defect of the method" in result.reason_texts[0]
 
 
 def test_a_confirmed_change_within_the_concern_threshold_is_none() -> None:

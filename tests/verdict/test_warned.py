@@ -36,7 +36,7 @@ def shown(result: Result) -> str:
 )
 def test_a_concern_passes_and_is_said(metric: str, factor: float, said: str) -> None:
     result = judged(*pairs("b", BASE, scaled(factor), metric=metric), ended("b"), wanted=criteria(action=3.0))
-    assert (result.verdict, result.reasons) == ("pass", [said])
+    assert (result.verdict, result.reason_texts) == ("pass", [said])
     assert f"\n  note: {said}\n" in shown(result)
     assert result.gate == Gate(status="pass")
     assert "why:" not in shown(result)
@@ -56,7 +56,7 @@ def test_a_row_that_does_not_gate_warns_of_nothing() -> None:
     sides = {"baseline": [reading("cycles", 100)], "candidate": [reading("cycles", 107)]}
     result = judged(ended("p", readings=sides), steps=[planned("p", role="profile", benchmark="b")])
     assert not row(result, "cycles").gating
-    assert result.reasons == []
+    assert result.reason_texts == []
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ def test_a_row_that_does_not_gate_warns_of_nothing() -> None:
 def test_an_accepted_regression_says_until_when_and_why(factor: float, reasons: list[str]) -> None:
     accepted = criteria(accepted=[Accepted("b", 0.25, "new checksums", "2026-06-30")])
     result = judged(*pairs("b", BASE, scaled(factor)), ended("b"), wanted=accepted)
-    assert result.reasons == reasons
+    assert result.reason_texts == reasons
 
 
 def test_what_is_excluded_only_by_what_is_accepted_says_so() -> None:
@@ -81,8 +81,8 @@ def test_what_is_excluded_only_by_what_is_accepted_says_so() -> None:
     assert judged(*events).verdict == "unproven"
     result = judged(*events, wanted=criteria(accepted=[Accepted("b", 0.5, "new checksums", "2026-06-30")]))
     assert (row(result).decision, result.verdict) == ("unproven", "pass")
-    assert len(result.reasons) == 1
-    assert re.fullmatch(r"accepted until 2026-06-30: b time unproven, up to \+\d+\.\d%: .*", result.reasons[0])
+    assert len(result.reason_texts) == 1
+    assert re.fullmatch(r"accepted until 2026-06-30: b time unproven, up to \+\d+\.\d%: .*", result.reason_texts[0])
 
 
 @pytest.mark.parametrize(
@@ -99,7 +99,7 @@ def test_what_is_excluded_only_by_what_is_accepted_says_so() -> None:
 def test_an_allowed_failure_passes_and_is_named(role: str, status: str, said: str | None) -> None:
     events = [*pairs("b", BASE, None), ended("b"), ended("t", status, "exited with 3")]
     result = judged(*events, steps=[planned("b"), planned("t", role=role, allowed=True)])
-    assert (result.verdict, result.reasons) == ("pass", [said] if said else [])
+    assert (result.verdict, result.reason_texts) == ("pass", [said] if said else [])
     assert ("failed (allowed)" in shown(result)) == bool(said)
 
 
@@ -130,7 +130,7 @@ def test_a_run_without_figures(
     steps: list[dict[str, Any]], events: list[dict[str, Any]], verdict: str, reasons: list[str]
 ) -> None:
     result = judged(*events, steps=steps)
-    assert (result.verdict, result.reasons) == (verdict, reasons)
+    assert (result.verdict, result.reason_texts) == (verdict, reasons)
     if reasons:
         assert "nothing measured" in shown(result).splitlines()[0]
 
@@ -152,4 +152,4 @@ def test_evidence_tells_a_first_run_from_what_has_no_share() -> None:
 
 def test_a_regression_from_nothing_says_both_values() -> None:
     result = judged(*pairs("b", [0.0], [1.0], metric="allocs"), ended("b"))
-    assert result.reasons == ["regressed: b allocs 0 → 1, over the action threshold of 10%"]
+    assert result.reason_texts == ["regressed: b allocs 0 → 1, over the action threshold of 10%"]

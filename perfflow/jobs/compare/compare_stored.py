@@ -107,7 +107,7 @@ def proven_regressions(result: Result) -> list[str]:
     """Return a line for each row whose whole interval is beyond the action threshold: these would fail a gate."""
     criteria = criteria_from_json(result.criteria)
     return [
-        row_text.failure(row, criteria)
+        row_text.failure(row, criteria).text
         for row in result.benchmarks
         if (row.leading or row.gating)
         and row.decision == "regressed"

@@ -55,6 +55,10 @@ class RejectedError(Exception):
         self.log = log
 
 
+class NoProposalError(RejectedError):
+    """The command of ``propose`` had no further idea."""
+
+
 @dataclass(frozen=True)
 class AppliedChange:
     """The tree with the change, its difference from the tree below it, and the candidate's own settings."""

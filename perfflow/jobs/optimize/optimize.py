@@ -23,6 +23,7 @@ from perfflow.execute.prepare import PreparationError
 from perfflow.execute.schedule import StepRun, StepStatus
 from perfflow.jobs.optimize.apply_change import (
     AppliedChange,
+    NoProposalError,
     RejectedError,
     brief_of,
     change_of,
@@ -55,7 +56,7 @@ from perfflow.trees.repository import CodeState, Repository
 from perfflow.trees.slots import Slot, Slots, open_slots
 from perfflow.trees.snapshots import snapshot
 from perfflow.verdict import targets
-from perfflow.verdict.acceptance import SAME_FILES, Acceptance, Goal, accept, effect_of
+from perfflow.verdict.acceptance import Acceptance, Goal, accept, effect_of
 from perfflow.verdict.comparison import ComparedMetric
 from perfflow.verdict.gating import compared, covers
 from perfflow.workflow.load import Draft
@@ -171,14 +172,8 @@ def _figures(row: ComparedMetric) -> TryFigures:
 
 
 def with_change(found: Try, change: AppliedChange, path: str) -> Try:
-    """Add the change to an entry; ``path`` is that of the diff in the run's folder.
-
-    If files changed but the same programs ran, the change was probably not built.
-    """
+    """Add the change to an entry; ``path`` is that of the diff in the run's folder."""
     text, files = change.difference.text, change.difference.files
-    reason, same = found.reason, f" ({SAME_FILES})"
-    if files and reason.endswith(same):
-        reason = f"{reason.removesuffix(')')}: was it built?)"
     made = TriedChange(
         diff=text if len(text) <= LONGEST_DIFF else "",
         diff_file=path if files else "",
@@ -187,7 +182,7 @@ def with_change(found: Try, change: AppliedChange, path: str) -> Try:
         env=dict(change.own.env),
         params=dict(change.own.params),
     )
-    return replace(found, reason=reason, change=made)
+    return replace(found, change=made)
 
 
 def message_of(found: Try) -> str:
@@ -225,6 +220,7 @@ class Optimizer(TreeWork):
         self._kept: AcceptedState | None = None
         self._record = Record()
         self._ledger: list[Try] = []
+        self._no_idea = False
         self._stop = ""
         self._rivals: list[Rival] = []
         self._original: CodeState | None = None
@@ -245,9 +241,15 @@ class Optimizer(TreeWork):
         except (RejectedError, PreparationError) as error:
             found = ledger_entry(planned, name, "rejected", str(error), bound=bound)
             found = replace(found, words=self._last_words(error))
+            self._no_idea = isinstance(error, NoProposalError)
             return self._kept_diff(found, change, subrun)
         decision: Decision = "accepted" if acceptance.accepted else "rejected"
-        found = ledger_entry(planned, name, decision, acceptance.reason, acceptance.row, bound)
+        reason = acceptance.reason
+        if acceptance.same_files:
+            # If files changed but the same programs ran, the change was probably not built.
+            unbuilt = ": was it built?" if change.difference.files else ""
+            reason += f" (both sides execute the same files{unbuilt})"
+        found = ledger_entry(planned, name, decision, reason, acceptance.row, bound)
         found = self._kept_diff(found, change, subrun)
         if acceptance.accepted and planned.cell:
             self._rivals.append(Rival(planned, change, subrun, found))
@@ -301,7 +303,7 @@ class Optimizer(TreeWork):
             self._ledger.append(self._try(planned, run, f"{name}.{attempt}", attempt, bound))
             entries.append(self._ledger[-1])
             # `_try` may accept the change and so end the stage.
-            if self._stop or self._ledger[-1].reason.startswith(_NO_IDEA):
+            if self._stop or self._no_idea:
                 return
 
     def _compare_with_original(self, _: RunSession, planned: Planned, run: StepRun) -> None:
@@ -414,8 +416,9 @@ class Optimizer(TreeWork):
             try:
                 tree = edited(session, doing, run, kept.other)
             except RejectedError as error:
-                said = f"{_NO_IDEA}: {error}" if planned.step.propose else str(error)
-                raise RejectedError(said, error.log) from error
+                if not planned.step.propose:
+                    raise
+                raise NoProposalError(f"no proposal: {error}", error.log) from error
         return change_of(self._repository, self._stage.own, base, base if tree is None else tree, own)
 
     def _require_checks(self, planned: Planned, session: RunSession) -> None:
@@ -616,5 +619,4 @@ class Optimizer(TreeWork):
         return targets.judge(criteria, rows, record)
 
 
-_NO_IDEA = "no proposal"
 MET = "all targets are met"

@@ -18,7 +18,8 @@ from operator import itemgetter
 from pathlib import PurePath, PurePosixPath
 from typing import Any
 
-from perfflow.model.result import WARNED, Attribution, HotspotResult, Result
+from perfflow.model.metrics import in_words
+from perfflow.model.result import Attribution, HotspotResult, Reason, ReasonKind, Result
 from perfflow.model.units import format_change
 from perfflow.report import sections, tables
 from perfflow.report.blame import Routed, blamed
@@ -287,12 +288,15 @@ def _comment(draft: CommentDraft) -> Iterator[ReportSection]:
     yield from _left_out(draft)
 
 
-def _not_in_table(reasons: Sequence[str], draft: CommentDraft) -> tuple[str, ...]:
+def _not_in_table(reasons: Sequence[Reason], draft: CommentDraft) -> tuple[Reason, ...]:
     """Return the reasons that are not about a row of the benchmarks table."""
-    names = [f"{row.operation} {row.metric}" for row in draft.changed]
-    starts = [f"{word}: {name}" for name in names for word in ("regressed", "unproven", "concern")]
-    beginnings = tuple(f"{text}{end}" for text in starts for end in (" ", ":"))
-    return tuple(reason for reason in reasons if not reason.startswith(beginnings))
+    shown = {(row.operation, row.metric) for row in draft.changed}
+    of_rows = (ReasonKind.REGRESSED, ReasonKind.UNPROVEN, ReasonKind.CONCERN)
+    return tuple(
+        item
+        for item in reasons
+        if item.kind not in of_rows or (item.benchmark, in_words(item.values.get("metric", ""))) not in shown
+    )
 
 
 def _whole(draft: CommentDraft) -> str:
@@ -353,7 +357,7 @@ def check_run_text(result: Result, unproven: str = "fail") -> str:
 
 def title(result: Result) -> str:
     """Return one line of at most 255 bytes: the verdict if any, and its first reason or the first evidence line."""
-    reasons = [reason for reason in result.reasons if not reason.startswith(WARNED)]
+    reasons = [item.text for item in result.causes]
     if result.verdict == "error":
         return clipped("; ".join(["could not measure", *reasons[:1]]), MOST_TITLE)
     first = reasons[:1] or result.evidence[:1]

@@ -21,7 +21,7 @@ from typing import Any, get_args
 from xml.etree import ElementTree as ET
 
 from perfflow.model.criteria import Criteria, criteria_from_json
-from perfflow.model.result import WARNED, Benchmark, Result, Sample, TargetStatus, is_untimed
+from perfflow.model.result import Benchmark, Result, Sample, TargetStatus, is_untimed
 from perfflow.report.page import page_of
 from perfflow.report.payloads.comment import annotated_places, check_run_text, comment, summary
 from perfflow.report.payloads.escape import inert, inert_json
@@ -87,10 +87,8 @@ def _settled(case: Case, unproven: str) -> Case:
 
 def _cases(result: Result) -> Iterator[Case]:
     criteria = criteria_from_json(result.criteria).knowing(row.name for row in result.benchmarks)
-    reasons = [reason for reason in result.reasons if not reason.startswith(WARNED)]
-    warned = [reason for reason in result.reasons if reason.startswith(WARNED)]
     headline = page_of(result).headline
-    why = "; ".join([*reasons, *([] if reasons else warned)]) or headline
+    why = "; ".join(item.text for item in result.causes or result.warned) or headline
     if result.verdict and result.gate:
         outcome = _OUTCOMES[result.verdict]
         yield Case("verdict", result.gate.name, outcome, f"could not measure: {why}" if outcome == "error" else why)

@@ -139,7 +139,8 @@ def rows_to_explain(session: RunSession, planned: Planned, record: Record) -> It
             if key in gating:
                 yield key
             continue
-        ruling = rule(item, thresholds_for(record, criteria, key, gating.get(key))[0], identical=False)
+        by = gating[key].by if key in gating else None
+        ruling = rule(item, thresholds_for(record, criteria, key, by)[0], identical=False)
         if ruling.is_regression and (key in gating or record.series[key].exact) and key not in waiting:
             yield key
 
@@ -440,6 +441,7 @@ class ProfilerCalls:
         if self._is_sampling and len(sides) == 2:
             said.append(f"{self.costs.samples(prepared.side):,.0f} samples")
         self._run.warnings += [f"{self._subject.benchmark}, {prepared.side.value}: {text}" for text in said]
+        self._run.few_samples |= parsed.few_samples
 
     def found(self) -> StepFindings:
         """Return the facts to store for the step: profiles, hotspots, and the function costs of both sides."""

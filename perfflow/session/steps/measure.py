@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from statistics import median
 
 from perfflow.execute.schedule import StepRun, StepStatus
-from perfflow.model.readings import BASH_START
 from perfflow.model.units import Dimension, format_quantity
 from perfflow.plan.plan import Planned
 from perfflow.sampling.pairs import BenchmarkToSample
@@ -53,8 +52,11 @@ def conclude(bench: Bench, benchmarks: Sequence[BenchmarkToSample]) -> None:
     session, planned, run = bench.session, bench.planned, bench.run
     _note_out_of_time(bench, benchmarks)
     bench.sampling.tell_why_stopped(benchmarks)
-    bench.warnings.update(bench.unread.warnings(lambda prepared: session.start(prepared, run)))
-    run.warnings += [*bench.warnings, *_about_bash(bench.shell_starts), *filter(None, [bench.brief_runs.warning])]
+    unread = bench.unread.warnings(lambda prepared: session.start(prepared, run))
+    about_bash = list(_about_bash(bench.shell_starts))
+    bench.warnings.update(unread)
+    run.warnings += [*bench.warnings, *about_bash, *filter(None, [bench.brief_runs.warning])]
+    run.cautions += [*unread, *about_bash]
     run.exit_code = 0
     run.found = (bench.counted or bench.evidence).found()
     if len(bench.sides) == 2:
@@ -75,7 +77,7 @@ def _about_bash(starts: Sequence[float]) -> Iterator[str]:
     """Yield the note about the start of bash, which is not part of the figures. ``starts``: its duration (s)."""
     if starts:
         shown = format_quantity(median(starts), Dimension.TIME)
-        yield f"bash ran the text of the command; {BASH_START} ({shown}) is not counted"
+        yield f"bash ran the text of the command; the start of bash itself ({shown}) is not counted"
 
 
 def measure_over_layouts(bench: Bench, benchmarks: Sequence[BenchmarkToSample], ends: float) -> None:

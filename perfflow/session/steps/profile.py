@@ -75,6 +75,7 @@ def _profile_one(session: RunSession, planned: Planned, run: StepRun) -> None:
         peaks = peaks or parsed.peaks
         costs.add(prepared, parsed)
         run.warnings += [f"{side.value}: {text}" for text in (*parsed.warnings, *flatness(parsed))]
+        run.few_samples |= parsed.few_samples
     for side in sides if _is_worth_a_second_run(session, planned, readings) else ():
         figures, prepared, parsed = _profiled(session, planned, run, side, counts)
         readings[side] += figures
@@ -146,8 +147,7 @@ def _profile_several(session: RunSession, planned: Planned, run: StepRun) -> Non
             "to profile one of them, add a step such as `{uses: perf, benchmark: NAME}` to the stage `profile`"
         )
     if failures:
-        said = [failure.reason for failure in failures]
-        run.warnings += [text for text in said if not any(text in known for known in run.warnings)]
+        run.warnings += [failure.reason for failure in failures if not failure.is_told]
         if len(failures) == len(found):
             raise failures[0]
 
@@ -180,6 +180,7 @@ def _profile_subject(
         except Failure as failure:
             where = f" (log: {failure.log.relative_to(session.folder.path)})" if failure.log else ""
             run.warnings.append(f"{subject.benchmark}: {choice.tool.name} failed: {failure.reason}{where}")
+            failure.is_told = True
             failed, broken = failure, choice.tool.name
             if time.monotonic() >= ends:
                 break

@@ -171,7 +171,7 @@ def _kernels(result: Result) -> Iterator[Mapping[str, Any]]:
 
 
 def _why(result: Result) -> str:
-    return result.reasons[0] if result.reasons else "no reason is given"
+    return result.reasons[0].text if result.reasons else "no reason is given"
 
 
 def error_of(source: Source) -> str:

@@ -28,7 +28,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from perfflow.model.errors import ToolOutputError
-from perfflow.model.readings import FEW_SAMPLES, Hotspot, Parsed, Profile, StackCounts, Usage
+from perfflow.model.readings import Hotspot, Parsed, Profile, StackCounts, Usage
 from perfflow.model.stacks import Frame, Stack, costs_of, hotspots_of, write_folded
 from perfflow.tools import python_command, symbol_names, tool_files
 from perfflow.tools.adapter import (
@@ -179,7 +179,8 @@ def parse_script(folder: Path, source: str, event: str = "") -> Parsed:
     weights = found.blamed if mean == 1 else {frame: weight / mean for frame, weight in found.blamed.items()}
     costs = costs_of(weights.items(), "time")
     profile = Profile(_FOLDED, "folded", _counts(used, found))
-    return Parsed((), found.hotspots(source), (profile,), (*warnings, *notes), costs)
+    few = are_few(found.samples)
+    return Parsed((), found.hotspots(source), (profile,), (*warnings, *notes), costs, few_samples=few)
 
 
 def _counts(event: str, found: _EventSums) -> StackCounts:
@@ -190,10 +191,15 @@ def _counts(event: str, found: _EventSums) -> StackCounts:
     return StackCounts(unit, metric, by_thread=True)
 
 
+def are_few(samples: int) -> bool:
+    """Return whether there are too few samples for reliable shares."""
+    return samples < _FEW
+
+
 def sampling_warnings(samples: int, used: str, wanted: str) -> Iterator[str]:
     """Yield warnings if there are too few samples, or if perf did not sample the requested event."""
-    if samples < _FEW:
-        yield f"{samples} {FEW_SAMPLES}: give the program more work or raise `frequency` to get reliable shares"
+    if are_few(samples):
+        yield f"{samples} samples are few: give the program more work or raise `frequency` to get reliable shares"
     if used in _TIMERS and wanted.split(":", maxsplit=1)[0] != used:
         yield f"sampled by the timer {used}, since this machine has no hardware counters for perf"
 

@@ -447,7 +447,8 @@ def parse(call: Call[SimdShareOptions], usage: Usage) -> Parsed:
         *_other_samples(rest, loops, found.samples),
     )
     readings = tuple(_readings(counted)) if covered >= _LEAST else ()
-    return Parsed(readings, _hotspots(loops, found.samples), warnings=warnings)
+    few_samples = perf.are_few(found.samples)
+    return Parsed(readings, _hotspots(loops, found.samples), warnings=warnings, few_samples=few_samples)
 
 
 def _hot_loops(function: _SimdShareFunction) -> Collection[_Loop]:

@@ -22,7 +22,7 @@ from pydantic import AfterValidator, Field
 
 from perfflow.model.errors import ToolOutputError
 from perfflow.model.metrics import builtin_metrics
-from perfflow.model.readings import FEW_SAMPLES, Parsed, Profile, Reading, StackCounts, Usage
+from perfflow.model.readings import Parsed, Profile, Reading, StackCounts, Usage
 from perfflow.model.stacks import Frame, Stack, costs_of, hotspots_of, write_folded
 from perfflow.model.units import duration
 from perfflow.tools import parsed_output, python_command, tool_files
@@ -201,7 +201,7 @@ def parse(call: Call[PySpyOptions], usage: Usage) -> Parsed:
     if options.gil and not options.subprocesses and seconds > 0:
         readings.append(Reading("gil_share", min(1.0, samples / (options.rate * seconds))))
     warnings = tuple(_warnings(call.folder, options, status, samples))
-    return Parsed(tuple(readings), hotspots, tuple(profiles), warnings, costs)
+    return Parsed(tuple(readings), hotspots, tuple(profiles), warnings, costs, few_samples=samples < _FEW)
 
 
 def _is_timed(frames: Sequence[Frame], harness: str) -> bool:
@@ -368,7 +368,7 @@ def _warnings(folder: Path, options: PySpyOptions, status: _Status, samples: int
     """Warn of too few samples for reliable shares, and of samples that py-spy could not take."""
     if samples < _FEW:
         more = "give the program more work" if options.pid is None else "put more load on it, record for longer"
-        yield f"{samples} {FEW_SAMPLES}: {more} or set a higher `rate` for reliable shares"
+        yield f"{samples} samples are few: {more} or set a higher `rate` for reliable shares"
     said = tool_files.last_bytes(folder, _STDOUT) + tool_files.last_bytes(folder)
     wrote = _WROTE.search(said)
     if wrote and wrote["errors"].strip("0"):

@@ -19,7 +19,7 @@ from typing import Annotated, NamedTuple
 from pydantic import Field
 
 from perfflow.model.errors import ToolOutputError
-from perfflow.model.readings import FEW_SAMPLES, MOST_HOTSPOTS, Cost, Hotspot, Parsed, Profile, Usage
+from perfflow.model.readings import MOST_HOTSPOTS, Cost, Hotspot, Parsed, Profile, Usage
 from perfflow.tools import parsed_output, python_command, tool_files
 from perfflow.tools.adapter import Adapter, Call, CommandOptions, Invocation, Profiler, ProfilingMethod, Role
 from perfflow.tools.parsed_output import Figure, Json, Whole
@@ -150,8 +150,9 @@ def parse(call: Call, usage: Usage) -> Parsed:
     costs = tuple(Cost("time", item.name, own, item.file, item.line) for item, own in seconds if own)
     rows = (row for content in found.files.values() for row in content.lines)
     samples = len({sample for row in rows for sample in row.cpu_samples_list})
-    few = f"{samples} {FEW_SAMPLES}: give the program more work or set a higher `rate` for reliable shares"
-    return Parsed((), spots, (Profile(_PROFILE, NAME),), (few,) if samples < _FEW else (), costs)
+    few = f"{samples} samples are few: give the program more work or set a higher `rate` for reliable shares"
+    is_few = samples < _FEW
+    return Parsed((), spots, (Profile(_PROFILE, NAME),), (few,) if is_few else (), costs, few_samples=is_few)
 
 
 def _functions(path: str, content: _ScaleneFile) -> Iterator[_ScaleneFunction]:
