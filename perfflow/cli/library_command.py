@@ -19,7 +19,7 @@ from perfflow.library import pinned
 from perfflow.library.pinned import is_tool
 from perfflow.model.errors import Severity, UserError
 from perfflow.plan.plan import MISSING
-from perfflow.report import sections
+from perfflow.report import plan_text
 from perfflow.report.sanitize import visible
 from perfflow.report.table import mark, name, table
 from perfflow.report.text_table import laid_out
@@ -202,7 +202,7 @@ def _plan(done: Pinned, name: str) -> Iterator[str]:
         return
     yield "  plan:"
     steps = preview(opened, frozenset(item.id for item in opened.plan.steps))
-    yield from (f"    {line}" for line in sections.plan_lines(steps, LONGEST))
+    yield from (f"    {line}" for line in plan_text.plan_lines(steps, LONGEST))
 
 
 def _tell_waiting() -> None:

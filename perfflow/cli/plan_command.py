@@ -20,7 +20,7 @@ from perfflow.model.errors import Exit, Severity, UserError
 from perfflow.model.units import UnitError
 from perfflow.plan.coverage import ONE_SIDED
 from perfflow.report import detectable as page
-from perfflow.report import sections
+from perfflow.report import plan_text
 from perfflow.session.compared_trees import problems_of
 from perfflow.session.open_workflow import Opened, open_workflow, select
 
@@ -120,9 +120,9 @@ def print_plan(
         data = {"workflow": opened.plan.workflow.name, "steps": steps, "expected": time.to_json()}
         say(json.dumps(data, ensure_ascii=False, indent=1))
     elif form == "text":
-        say_page(sections.plan_lines(steps, style_of(sys.stdout).width, time.text()))
+        say_page(plan_text.plan_lines(steps, style_of(sys.stdout).width, time.text()))
     else:
-        say({"mermaid": sections.plan_mermaid, "dot": sections.plan_dot}[form](steps))
+        say({"mermaid": plan_text.plan_mermaid, "dot": plan_text.plan_dot}[form](steps))
     lacking = problems_of(opened)
     if not in_trees:  # only `perfflow gate` would fail
         lacking = tuple(replace(problem, severity=Severity.WARNING) for problem in lacking)

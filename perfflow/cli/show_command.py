@@ -14,7 +14,7 @@ from perfflow.jobs.catalog import descriptions
 from perfflow.jobs.catalog.descriptions import merged
 from perfflow.library import search_path
 from perfflow.model.errors import UserError
-from perfflow.report import sections
+from perfflow.report import plan_text
 from perfflow.workflow import load
 from perfflow.workflow.declared_tool import is_tool_file
 from perfflow.workflow.yaml_text import read_file
@@ -48,7 +48,7 @@ def command(name: str | None, tool: bool, raw: bool, resolved: bool, for_agents:
         _print_resolved(name, as_json=as_json)
         return
     facts = descriptions.workflow(name) if kind == descriptions.WORKFLOW else descriptions.tool(name)
-    page = sections.show_workflow if kind == descriptions.WORKFLOW else sections.show_tool
+    page = plan_text.show_workflow if kind == descriptions.WORKFLOW else plan_text.show_tool
     if as_json:
         say(json.dumps(facts, ensure_ascii=False, indent=1))
     else:

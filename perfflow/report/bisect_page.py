@@ -8,11 +8,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import Any
 
 from perfflow.model.metrics import in_words
 from perfflow.model.units import Dimension, format_quantity
 from perfflow.report.sanitize import NO_EDGE, ascii_text, fitted, shortened, visible, wrapped
-from perfflow.report.sections import Bullets, CodeBlock, Prose, ReportDocument, ReportSection, named, quoted, quotes
 from perfflow.report.table import NOTHING, Cell, Table, drawn, mark, name, table, value, with_aside, words
 from perfflow.report.text_table import laid_out, on_one_axis, ratio_of_interval
 from perfflow.store.result_file import CalibrationEntry, CalibrationFinding
@@ -46,19 +46,10 @@ def text(found: Bisected, where: str, width: int = NO_EDGE) -> str:
     return "\n".join(visible(line) for line in lines) + "\n"
 
 
-def document(found: Bisected) -> ReportDocument:
-    """Return the page of a bisection."""
-    sections = [ReportSection("", (CodeBlock(tuple(_headline(found))),))]
-    if found.tried:
-        note = f"{found.builds} revisions were built and measured."
-        sections.append(ReportSection("Revisions", (Prose(note), _tried(found))))
-    skipped = tuple(
-        (named(item.commit.revision[:SHORT]), ": ", quoted(item.reason)) for item in found.tried if item.reason
-    )
-    notes = (*quotes(found.notes), *((Bullets(skipped),) if skipped else ()))
-    if notes:
-        sections.append(ReportSection("Notes", notes))
-    return ReportDocument(("Bisection: ", quoted(found.workflow)), tuple(sections))
+def variables(found: Bisected) -> dict[str, Any]:
+    """Return what the templates of a bisection show."""
+    revisions = _tried(found) if found.tried else None
+    return {"found": found, "headline_lines": list(_headline(found)), "revisions": revisions}
 
 
 def _headline(found: Bisected) -> Iterator[str]:
@@ -168,47 +159,8 @@ def render(findings: Sequence[CalibrationFinding], *, width: int, unicode: bool)
     return "\n".join(fitted(plain(line), width, "…" if unicode else "...") for line in lines) + "\n"
 
 
-def calibration_document(entries: Sequence[CalibrationEntry]) -> ReportDocument:
-    """Return the page of one machine's calibrations, with a section for each workflow."""
-    sections = [ReportSection("", (Prose(_calibration_headline(entries)),))]
-    for workflow in dict.fromkeys(entry.workflow for entry in entries):
-        own = [entry for entry in entries if entry.workflow == workflow]
-        known = tuple((f"{key}: ", quoted(text)) for key, text in _about(own))
-        exact = [(named(item.benchmark), _exact(item).strip()) for item in findings_of(own) if item.exact]
-        sections.append(
-            ReportSection(
-                title_of(workflow),
-                (
-                    *((_table(own),) if noisy_of(own) else ()),
-                    Bullets(known),
-                    *(
-                        (Prose("Without noise:"), Bullets(tuple((of, ", ", quoted(text)) for of, text in exact)))
-                        if exact
-                        else ()
-                    ),
-                ),
-            )
-        )
-    sections.append(ReportSection("Columns", (Bullets(tuple(_MEANINGS)),)))
-    return ReportDocument("Calibration", tuple(sections))
-
-
-def title_of(workflow: str) -> str:
-    """Return the heading of a workflow's section."""
-    return f"Workflow {visible(workflow)}"
-
-
-_MEANINGS = (
-    "Noise: the spread between the two runs of a pair of the same program. The bar shows it as its length.",
-    "Detects: the smallest change that is found in 9 of 10 comparisons within the step's budget; the point in the bar.",
-    "Within: how long such a comparison takes. The dashed lines in the bar stand at 5% and 10%.",
-    "Alarms: comparisons of the step with itself that proved a change, and the upper bound of their share (95%).",
-    "Same: comparisons that proved that nothing changed. Takes, pairs: time and pairs of the median comparison.",
-    "A star marks the metric that the verdict rests on.",
-)
-
-
-def _calibration_headline(entries: Sequence[CalibrationEntry]) -> str:
+def calibration_headline(entries: Sequence[CalibrationEntry]) -> str:
+    """Return the smallest change that the machine detects, as a sentence."""
     judged = [item for item in findings_of(entries) if item.judged and item.smallest_change is not None]
     if not judged:
         return "The smallest change that this machine detects is not known yet for any metric that decides the verdict."
@@ -217,7 +169,8 @@ def _calibration_headline(entries: Sequence[CalibrationEntry]) -> str:
     return f"In 9 of 10 comparisons, this machine detects a change of {percent(worst)} or more{of}."
 
 
-def _about(entries: Sequence[CalibrationEntry]) -> Iterator[tuple[str, str]]:
+def about(entries: Sequence[CalibrationEntry]) -> Iterator[tuple[str, str]]:
+    """Yield facts about the calibrations of one workflow."""
     yield "calibrated", ", ".join(dict.fromkeys(entry.calibrated for entry in entries))
     params = dict.fromkeys(" ".join(f"{key}={item}" for key, item in entry.params.items()) for entry in entries)
     if any(params):
@@ -239,7 +192,13 @@ def noisy_of(entries: Sequence[CalibrationEntry]) -> list[CalibrationFinding]:
     return [item for item in findings_of(entries) if not item.exact]
 
 
-def _table(entries: Sequence[CalibrationEntry]) -> Table:
+def exact_of(entries: Sequence[CalibrationEntry]) -> list[tuple[str, str]]:
+    """Return the benchmarks that have metrics without noise, each with such a metric."""
+    return [(item.benchmark, _exact(item).strip()) for item in findings_of(entries) if item.exact]
+
+
+def calibration_table(entries: Sequence[CalibrationEntry]) -> Table:
+    """Return the metrics that have noise."""
     columns = [name("Benchmark"), *(replace(column, title=str(column.title).capitalize()) for column in _COLUMNS)]
     rows = [(item.benchmark, *_cells(item)) for item in noisy_of(entries)]
     return table(columns, rows)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from perfflow.model.result import Result
-from perfflow.report.page import page_of
+from perfflow.report.page import Page, page_of
 from perfflow.report.sanitize import shortened, visible
-from perfflow.report.sections import Block, Bullets, CodeBlock, Fold, Prose, ReportDocument, report_of
-from perfflow.report.table import Bar, Cell, Column, Density, Span, Table, Text, TextKind
+from perfflow.report.table import Bar, Cell, Column, Density, Span, Table, TextKind
+from perfflow.report.template import Writer
 from perfflow.report.text_table import BLANK, LETTERS, drawn
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]()<>#+!|~$^])")
@@ -21,38 +22,44 @@ _LONGEST_NAME = 120
 
 def render(result: Result) -> str:
     """Return the report of a result as Markdown."""
-    return document_text(report_of(page_of(result)))
+    page = page_of(result)
+    return document(f"{page.template}.md.j2", page)
 
 
-def document_text(document: ReportDocument) -> str:
-    """Return a document as Markdown."""
-    parts = [f"## {_prose(document.title)}"]
-    for section in document.sections:
-        parts += [f"### {section.title}"] if section.title else []
-        parts += map(_block, section.blocks)
-    return "\n\n".join(parts) + "\n"
+def document(template: str, page: Page | None, **variables: Any) -> str:
+    """Return a template of this package as Markdown."""
+    return MarkdownWriter(page, **variables).render(template) + "\n"
 
 
-def _block(block: Block) -> str:
-    match block:
-        case Prose():
-            return _prose(block.content)
-        case Bullets():
-            return "\n".join(f"- {'[ ] ' if block.tasks else ''}{_prose(item)}" for item in block.items)
-        case CodeBlock():
-            show = verbatim if block.language == "diff" else visible
-            mark = fence(block.lines)
-            return "\n".join([f"{mark}{block.language}", *map(show, block.lines), mark])
-        case Fold():
-            inner = "\n\n".join(map(_block, block.blocks))
-            return f"<details><summary>{block.title}</summary>\n\n{inner}\n\n</details>"
-        case Table():
-            return table_text(block)
+class MarkdownWriter(Writer):
+    """Writes the parts of a report as Markdown."""
 
+    between = "\n\n"
 
-def _prose(content: Text) -> str:
-    parts = (content,) if isinstance(content, str) else content
-    return "".join(part if isinstance(part, str) else _IN_PROSE[part.kind](part.text) for part in parts)
+    def _part(self, title: str, body: str) -> str:
+        return f"### {title}\n\n{body}" if title else body
+
+    def _paragraph(self, text: str) -> str:
+        return text
+
+    def _bullets(self, items: Sequence[str], *, tasks: bool) -> str:
+        return "\n".join(f"- {'[ ] ' if tasks else ''}{item}" for item in items)
+
+    def _code(self, lines: Sequence[str], language: str) -> str:
+        show = verbatim if language == "diff" else visible
+        mark = fence(lines)
+        return "\n".join([f"{mark}{language}", *map(show, lines), mark])
+
+    def _fold(self, title: str, body: str) -> str:
+        return f"<details><summary>{title}</summary>\n\n{body}\n\n</details>"
+
+    def _table(self, table: Table, what: object) -> str:  # noqa: ARG002 (Markdown draws no bars)
+        return table_text(table)
+
+    @staticmethod
+    def filters() -> Mapping[str, Callable[[str], str]]:
+        """Return how Markdown sets names and words."""
+        return {"name": code, "words": text, "strong": _strong}
 
 
 def table_text(table: Table) -> str:
@@ -119,14 +126,12 @@ def _strong(words: str) -> str:
     return f"**{words}**"
 
 
-_IN_PROSE: Mapping[TextKind, Callable[[str], str]] = {
-    TextKind.NAME: code,
+_IN_CELL: Mapping[TextKind, Callable[[str], str]] = {
+    TextKind.NAME: cell,
     TextKind.WORDS: text,
     TextKind.VALUE: str,
     TextKind.STRONG: _strong,
     TextKind.ASIDE: str,
     TextKind.DRAWN: str,
 }
-"""How text of each kind is written."""
-_IN_CELL: Mapping[TextKind, Callable[[str], str]] = {**_IN_PROSE, TextKind.NAME: cell}
-"""The same inside a table cell."""
+"""How text of each kind is written in a cell."""

@@ -5,7 +5,7 @@ Two columns for a terminal: names and wrapped texts.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 
 from perfflow.model.result import Benchmark
@@ -486,3 +486,88 @@ def described(rows: Sequence[tuple[str, str]], width: int = NO_EDGE, indent: str
             lines += wrapped(f"{indent}{title}", width, indent)
             lines += wrapped(f"{indent}{_GAP}{text}", width, indent + _GAP) if text else []
     return lines
+
+
+def _comparisons(page: Page, rows: Sequence[ComparisonLine] | None = None, *, short: bool = False) -> Table | None:
+    """Return the table of benchmarks, or of some ``rows`` of it."""
+    left_out = page.others.get("comparisons", 0) if rows is None else 0
+    shown = page.comparisons if rows is None else rows
+    return comparisons(page, shown, short=short, left_out=left_out) if shown else None
+
+
+def _further(page: Page) -> Table | None:
+    left_out = page.others.get("further", 0)
+    if not page.further:
+        return None
+    if not page.compared:
+        return figures(page.further, left_out)
+    return two_sided_figures(page.further, page.sides_titles, left_out)
+
+
+def _gates(page: Page, *, short: bool = False) -> Table | None:
+    found = page.findings.gates
+    return gates(found, short=short, left_out=page.others.get("gates", 0)) if found else None
+
+
+def _regressions(page: Page) -> Table | None:
+    found = page.findings.summary
+    return (
+        regressed(found.regressed.shown, page.others.get("regressed", 0)) if found and found.regressed.shown else None
+    )
+
+
+def _areas(page: Page) -> Table | None:
+    found = page.findings.blame
+    return areas(found.areas.shown, page.others.get("areas", 0)) if found and found.areas.shown else None
+
+
+def _functions(page: Page) -> Table | None:
+    found = page.findings.blame
+    return blamed(found, page.others.get("blamed", 0)) if found and found.functions.shown else None
+
+
+def _stalls(page: Page) -> Table | None:
+    found = page.kernels
+    if not found or not found.stalls.shown:
+        return None
+    return stalls(found.stalls.shown, two_sided=found.two_sided, left_out=page.others.get("stalls", 0))
+
+
+def _gpus(page: Page) -> Table | None:
+    found = page.kernels
+    return across(found.across.shown, page.others.get("across", 0)) if found and found.across.shown else None
+
+
+def _requirements(page: Page) -> Table | None:
+    return requirements(page.requirements, page.others.get("requirements", 0)) if page.requirements else None
+
+
+NAMED: Mapping[str, Callable[..., Table | None]] = {
+    "benchmarks": _comparisons,
+    "figures": lambda page: figures(page.figures, page.others.get("figures", 0)) if page.figures else None,
+    "further": _further,
+    "baseline": lambda page: figures(page.before, page.others.get("before", 0)) if page.before else None,
+    "after": lambda page: (
+        two_sided_figures(page.after, page.sides_titles, page.others.get("after", 0)) if page.after else None
+    ),
+    "requirements": _requirements,
+    "verification": lambda page: checks(page) if page.checks else None,
+    "steps": lambda page: troubles(page) if page.troubles else None,
+    "gates": _gates,
+    "counts": lambda page: counts(page.findings.summary.counts) if page.findings.summary else None,
+    "regressions": _regressions,
+    "functions": _functions,
+    "impact": lambda page: impact(page.findings.impact, page.others.get("impact", 0)) if page.findings.impact else None,
+    "areas": _areas,
+    "growth": lambda page: growth(page) if page.growth else None,
+    "counters": lambda page: counters(page, page.counters.shown, page.counters.others) if page.counters else None,
+    "kernels": lambda page: kernels(page.kernels, page.others.get("kernels", 0)) if page.kernels else None,
+    "stalls": _stalls,
+    "gpus": _gpus,
+    "roofline": lambda page: roofline(page.roofline, page.others.get("roofline", 0)) if page.roofline else None,
+    "plan": lambda page: plan(page.ledger.plan) if page.ledger else None,
+    "candidates": lambda page: tries(page.ledger.tries, page.ledger.others) if page.ledger else None,
+    "machines": lambda page: machines(page.machines) if page.machines else None,
+    "compared": lambda page: sides(page) if page.sides else None,
+}
+"""The tables that a template names. One without data is None."""

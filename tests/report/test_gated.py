@@ -14,14 +14,12 @@ from hypothesis import strategies as st
 from perfflow.model.criteria import Accepted
 from perfflow.model.result import Attribution, HotspotResult, Result
 from perfflow.model.targets import matches
-from perfflow.report import markdown, sections, terminal
+from perfflow.report import markdown, terminal
 from perfflow.report.blame import MOST_COMMITS
 from perfflow.report.html import document
-from perfflow.report.markdown import document_text
 from perfflow.report.page import page_of
 from perfflow.report.payloads.comment import comment
 from perfflow.report.sanitize import cells
-from perfflow.report.sections import ReportDocument
 from perfflow.report.text_table import MOST_ROWS
 from perfflow.store.result_file import read, to_text
 from perfflow.store.sample_order import TakingOrder
@@ -356,8 +354,8 @@ def slower_rows(*names: str) -> Result:
 
 def test_red_gate_tells_one_cause_of_many_rows_once_in_ten_lines() -> None:
     result = slower_rows(*(f"decode/{number}" for number in range(20)))
-    (section,) = sections.red_gate(page_of(result))
-    lines = [line for line in document_text(ReportDocument("", (section,))).splitlines() if line]
+    writer = markdown.MarkdownWriter(page_of(result))
+    lines = [line for line in writer.joined(writer.section("culprits")).splitlines() if line]
     assert len(lines) <= 10
     (cause,) = [line for line in lines if "parse_object" in line]
     assert cause.startswith("- `decode/0` +30.0% and 19 more: `parse_object` `src/parse.rs:214`, 75% of it")

@@ -21,7 +21,6 @@ from perfflow.model.stacks import StackProfile
 from perfflow.report import markdown, terminal
 from perfflow.report.html import charts, document, elements
 from perfflow.report.html.svg import Scale
-from perfflow.report.sections import quoted
 from perfflow.report.table import Span, TextKind
 from perfflow.store.sample_order import TakingOrder, taking_order
 from tests.report.exported import large
@@ -167,7 +166,7 @@ def test_it_says_what_the_other_formats_say(kind: str) -> None:
     ],
 )
 def test_what_stands_between_backticks_is_code(words: str, html: str) -> None:
-    assert elements.prose_html((quoted(words),)) == html
+    assert elements.span_html(Span(words, TextKind.WORDS)) == html
     assert elements.prose_html((Span("`a`", TextKind.VALUE),)) == "`a`"
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from perfflow.jobs.catalog.descriptions import preview
 from perfflow.model.errors import Severity
-from perfflow.report.sections import plan_lines
+from perfflow.report.plan_text import plan_lines
 from perfflow.session.open_workflow import open_workflow
 from perfflow.tools.adapter import Role
 from tests.cli.shell import perfflow

@@ -430,7 +430,9 @@ def bisect(
 
 def write_pages(found: Bisected, folder: Path) -> None:
     """Write the report as Markdown and as an HTML page."""
-    run_folder.write_text(folder / run_folder.REPORT, markdown.document_text(bisect_page.document(found)))
+    run_folder.write_text(
+        folder / run_folder.REPORT, markdown.document("bisection.md.j2", None, **bisect_page.variables(found))
+    )
     run_folder.write_text(folder / run_folder.PAGE, document.render_bisection(found))
 
 

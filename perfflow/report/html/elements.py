@@ -10,7 +10,6 @@ from markupsafe import Markup, escape
 
 from perfflow.report.html import charts
 from perfflow.report.sanitize import MARKS, shortened, visible
-from perfflow.report.sections import Block, Bullets, CodeBlock, Fold, Prose
 from perfflow.report.table import Bar, Cell, Column, Density, Span, Table, Text, TextKind
 from perfflow.report.text_table import BLANK, LETTERS, drawn
 
@@ -43,50 +42,24 @@ class Filter:
     stays: Sequence[bool]
 
 
-@dataclass(frozen=True)
-class Drawn:
-    """A table with a column of pictures or a filter."""
-
-    table: Table
-    drawings: Drawings | None = None
-    filter: Filter | None = None
-
-
 def joined(parts: Sequence[Markup]) -> Markup:
     """Return pieces of HTML, one per line."""
     return Markup("\n").join(parts)
 
 
-def block_html(block: Block | Drawn | Markup) -> Markup:
-    """Return a block as HTML."""
-    match block:
-        case Markup():
-            return block
-        case Drawn():
-            return table_html(block.table, block.drawings, block.filter)
-        case Prose():
-            return Markup("<p>{}</p>").format(prose_html(block.content))
-        case Bullets():
-            mark = Markup('<li class="task">{}</li>') if block.tasks else Markup("<li>{}</li>")
-            return Markup("<ul>{}</ul>").format(joined([mark.format(prose_html(item)) for item in block.items]))
-        case CodeBlock():
-            lines = "\n".join("\t".join(map(visible, line.split("\t"))) for line in block.lines)
-            return Markup('<pre tabindex="0"><code class="{}">{}</code></pre>').format(block.language, lines)
-        case Fold():
-            inner = joined([block_html(each) for each in block.blocks])
-            return Markup("<details><summary>{}</summary>\n{}\n</details>").format(block.title, inner)
-        case Table():
-            return table_html(block)
+def paragraph(text: str) -> Markup:
+    """Return a paragraph."""
+    return Markup("<p>{}</p>").format(text)
 
 
 def prose_html(content: Text, kind: TextKind = _OWN_WORDS) -> Markup:
     """Return a text as HTML. A part that is not a Span is of ``kind``."""
     parts = (content,) if isinstance(content, str) else content
     spans = (Span(part, kind) if isinstance(part, str) else part for part in parts)
-    return Markup("").join(map(_span_html, spans))
+    return Markup("").join(map(span_html, spans))
 
 
-def _span_html(span: Span) -> Markup:
+def span_html(span: Span) -> Markup:
     """Return one part of a text. In words, text between backticks is code."""
     shown = _shown(span)
     pieces = shown.split("`") if span.kind is TextKind.WORDS else [shown]

@@ -25,10 +25,9 @@ from markupsafe import Markup
 from perfflow.model.stacks import Stack, StackProfile
 from perfflow.model.units import Dimension, format_change, format_quantity
 from perfflow.report.html import svg
-from perfflow.report.html.elements import LONGEST_NAME, Filter, block_html, joined, prose_html, table_html
+from perfflow.report.html.elements import LONGEST_NAME, Filter, joined, paragraph, prose_html, table_html
 from perfflow.report.sanitize import shortened
-from perfflow.report.sections import Block, Prose, named, quoted
-from perfflow.report.table import NOTHING, Cell, mark, name, optional, table, value
+from perfflow.report.table import NOTHING, Cell, Span, TextKind, mark, name, optional, table, value
 from perfflow.verdict.attribution import COUNTED, ENOUGH, Changes, CostTrend, NoiseSource, OwnCosts, function_changes
 
 SMALLEST = 0.0002
@@ -361,7 +360,7 @@ _MARKS = {CostTrend.MORE: "▲", CostTrend.LESS: "▼", CostTrend.NEW: "◆", Co
 _NOUNS = {"ns": "time"}
 
 
-def flame_graphs(profiles: Sequence[StackProfile], first: Sequence[str] = ()) -> Iterator[Block | Markup]:
+def flame_graphs(profiles: Sequence[StackProfile], first: Sequence[str] = ()) -> Iterator[Markup]:
     """Yield a graph and a table for each profiled benchmark, those named in ``first`` at the start.
 
     A profile with direct callers only gets a table of calls instead of a graph, since its stacks are not known.
@@ -369,8 +368,9 @@ def flame_graphs(profiles: Sequence[StackProfile], first: Sequence[str] = ()) ->
     rank = {benchmark: place for place, benchmark in enumerate(first)}
     found = sorted(costs_of(profiles), key=lambda item: rank.get(item.benchmark, len(rank)))
     for number, item in enumerate(found[:MOST_GRAPHS]):
-        title = ("", named(item.benchmark), " by ", named(item.tool), ": ", quoted(_measured(item)))
-        parts = [block_html(part) for part in _parts(item)]
+        benchmark, tool = Span(item.benchmark, TextKind.NAME), Span(item.tool, TextKind.NAME)
+        title = (benchmark, " by ", tool, ": ", Span(_measured(item), TextKind.WORDS))
+        parts = list(_parts(item))
         if number == 0:
             yield Markup("<h3>{}</h3>").format(prose_html(title))
             yield joined(parts)
@@ -378,7 +378,7 @@ def flame_graphs(profiles: Sequence[StackProfile], first: Sequence[str] = ()) ->
             shut = Markup("<details><summary>{}</summary>\n{}\n</details>")
             yield shut.format(prose_html(title), joined(parts))
     if len(found) > MOST_GRAPHS:
-        yield Prose(f"{len(found) - MOST_GRAPHS} more profiles with stacks are in the folder of the run.")
+        yield paragraph(f"{len(found) - MOST_GRAPHS} more profiles with stacks are in the folder of the run.")
 
 
 def _measured(item: ProfileCosts) -> str:
@@ -387,14 +387,14 @@ def _measured(item: ProfileCosts) -> str:
     return f"{_NOUNS.get(item.unit, item.unit)} per operation"
 
 
-def _parts(item: ProfileCosts) -> Iterator[Block | Markup]:
+def _parts(item: ProfileCosts) -> Iterator[Markup]:
     tree = None if item.is_call_pairs else tree_of(*item.stacks)
-    yield Prose(" ".join(_explained(item, tree)))
+    yield paragraph(" ".join(_explained(item, tree)))
     if tree:
         yield _figure(item, tree)
     yield from _functions(item)
     if item.is_call_pairs:
-        yield Prose("Who calls whom: the own cost of a function, by the function that called it.")
+        yield paragraph("Who calls whom: the own cost of a function, by the function that called it.")
         yield from _calls(item)
 
 
@@ -528,7 +528,7 @@ def _picture(item: ProfileCosts, tree: FlameTree, kinds: Sequence[int], label: s
     return svg.picture(WIDTH, (deepest + 1) * ROW, label, parts)
 
 
-def _functions(item: ProfileCosts) -> Iterator[Block | Markup]:
+def _functions(item: ProfileCosts) -> Iterator[Markup]:
     """Yield the table of the largest functions, and of changed ones among the others."""
     changed = [row for row in item.functions[MOST_FUNCTIONS:] if row.trend is not CostTrend.SAME]
     shown = [*item.functions[:MOST_FUNCTIONS], *changed[:MOST_CHANGED]]
@@ -540,9 +540,10 @@ def _functions(item: ProfileCosts) -> Iterator[Block | Markup]:
     else:
         costs = None if item.unit == SHARE else value("Per operation")
         own = [name("Function"), value("Own share"), costs]
-        yield table(own, ([row.name, f"{max(row.shares):.1%}", item.text(max(row.costs))] for row in shown))
+        rows = ([row.name, f"{max(row.shares):.1%}", item.text(max(row.costs))] for row in shown)
+        yield table_html(table(own, rows))
     if len(item.functions) > len(shown):
-        yield Prose(f"{len(item.functions) - len(shown)} smaller functions are not listed.")
+        yield paragraph(f"{len(item.functions) - len(shown)} smaller functions are not listed.")
 
 
 def _cells(item: ProfileCosts, row: FlameFunction) -> list[Cell]:
@@ -558,7 +559,7 @@ def _decision(row: FlameFunction) -> str:
     return f"{_MARKS.get(row.trend, '')} {words.get(row.trend, row.trend.value)}".strip()
 
 
-def _calls(item: ProfileCosts) -> Iterator[Block]:
+def _calls(item: ProfileCosts) -> Iterator[Markup]:
     """Yield the table of the calls with the largest own cost of the callee."""
     costs: dict[Stack, list[float]] = {}
     for place, side in enumerate(item.stacks):
@@ -574,6 +575,6 @@ def _calls(item: ProfileCosts) -> Iterator[Block]:
         rows.append(
             [call[-1] if call else "?", optional(caller), *(f"{share:.1%}" if share else NOTHING for share in shares)]
         )
-    yield table([name("Function"), name("Called by"), *map(value, titles)], rows)
+    yield table_html(table([name("Function"), name("Called by"), *map(value, titles)], rows))
     if len(ranked) > MOST_CALLS:
-        yield Prose(f"{len(ranked) - MOST_CALLS} smaller calls are not listed.")
+        yield paragraph(f"{len(ranked) - MOST_CALLS} smaller calls are not listed.")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from markupsafe import Markup
 
@@ -12,12 +13,10 @@ from perfflow.report import history_tables
 from perfflow.report.history_tables import Followed, dimension_of
 from perfflow.report.html import svg
 from perfflow.report.html.charts import BOTTOM, CHART_HEIGHT, CHART_WIDTH, LEFT, below_axis, value_grid
-from perfflow.report.html.document import Head, PagePart, page_html
-from perfflow.report.html.elements import Drawings, Drawn, Filter
+from perfflow.report.html.document import Head, HtmlWriter, page_html
+from perfflow.report.html.elements import Drawings, Filter, table_html
 from perfflow.report.html.svg import Scale
 from perfflow.report.sanitize import visible
-from perfflow.report.sections import Prose
-from perfflow.report.table import Span, TextKind
 from perfflow.store.history.database import StoredValue
 
 INDEX, FOLDER = "index.html", "benchmarks"
@@ -27,22 +26,21 @@ MOST_RUNS = 50
 """Most runs in the table of one series, the newest."""
 _SPARK_WIDTH, _SPARK_HEIGHT = 160.0, 16.0
 _LONGEST_STEM = 60
-_BESIDE = Markup("Each line shows the values of one machine, one workflow and one set of parameters.")
 
 
 def render_index(project: str, found: Sequence[Followed]) -> tuple[str, str]:
     """Return path and text of the index page. Equal arguments give equal bytes."""
     number = len({item.series.benchmark for item in found})
-    head = Head("Benchmark history", project, f"{number} benchmarks", "none", (), _BESIDE)
-    return INDEX, page_html(head, _index(found))
+    head = Head("Benchmark history", project, f"{number} benchmarks")
+    return INDEX, page_html("history-index.html.j2", head, HtmlWriter(benchmarks=_index(found)))
 
 
 def render_benchmark(project: str, own: Sequence[Followed]) -> tuple[str, str]:
     """Return path and text of the page of one benchmark, with a section for each of its series, at least one."""
     name = own[0].series.benchmark
-    back = (Markup('<p><a href="../{}">All benchmarks</a></p>').format(INDEX),)
-    head = Head("Benchmark", name, f"of {project}", "none", back, _BESIDE)
-    return path_of(name), page_html(head, [(_title(item, own), tuple(_series(item))) for item in own])
+    followed = [{"title": _title(item, own), **_series(item)} for item in own]
+    writer = HtmlWriter(index=INDEX, followed=followed)
+    return path_of(name), page_html("history-benchmark.html.j2", Head("Benchmark", name, f"of {project}"), writer)
 
 
 def path_of(benchmark: str) -> str:
@@ -58,9 +56,9 @@ def _title(item: Followed, others: Sequence[Followed]) -> str:
     return visible(", ".join(filter(None, (item.series.metric, item.apart, machine))))
 
 
-def _index(found: Sequence[Followed]) -> Sequence[tuple[str, tuple[PagePart, ...]]]:
+def _index(found: Sequence[Followed]) -> Markup:
     if not found:
-        return (("Benchmarks", (Prose("No run is stored yet."),)),)
+        return Markup("")
     links = [
         Markup('<a href="{}">{}</a>{}').format(
             path_of(item.series.benchmark), visible(item.series.benchmark), _spark(item)
@@ -69,7 +67,7 @@ def _index(found: Sequence[Followed]) -> Sequence[tuple[str, tuple[PagePart, ...
     ]
     rows = history_tables.site_index(found)
     stays = [bool(item.shifts) for item in found]
-    return (("Benchmarks", (Drawn(rows, Drawings("Benchmark and trend", links, 0), Filter("Only changed", stays)),)),)
+    return table_html(rows, Drawings("Benchmark and trend", links, 0), Filter("Only changed", stays))
 
 
 def _spark(item: Followed) -> Markup:
@@ -84,19 +82,19 @@ def _spark(item: Followed) -> Markup:
     return svg.picture(_SPARK_WIDTH, _SPARK_HEIGHT, "", [line], kind="bar")
 
 
-def _series(item: Followed) -> Iterator[PagePart]:
-    yield _chart(item)
-    if item.shifts:
-        yield Drawn(history_tables.changes(item.shifts[::-1], of_one=True))
+def _series(item: Followed) -> dict[str, Any]:
+    """Return the chart, the tables of changes and runs, and the number of runs that are left out."""
     newest = item.points[-MOST_RUNS:]
     older = len(item.points) - len(newest)
     changes = zip(item.at, item.shifts, strict=True)
     marks = {at - older: row.shift.brief for at, row in changes}
     remarks = [marks.get(number, "") for number in range(len(newest))]
-    yield Drawn(history_tables.runs(item.series, newest, remarks))
-    if older:
-        shown_by = Span("perfflow history show", TextKind.NAME)
-        yield Prose((f"{older} older runs are left out; ", shown_by, " lists all."))
+    return {
+        "chart": _chart(item),
+        "changes": table_html(history_tables.changes(item.shifts[::-1], of_one=True)) if item.shifts else "",
+        "runs": table_html(history_tables.runs(item.series, newest, remarks)),
+        "older": older,
+    }
 
 
 def _chart(item: Followed) -> Markup:

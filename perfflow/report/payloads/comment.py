@@ -21,27 +21,16 @@ from typing import Any
 from perfflow.model.metrics import in_words
 from perfflow.model.result import Attribution, HotspotResult, Reason, ReasonKind, Result
 from perfflow.model.units import format_change
-from perfflow.report import sections, tables
+from perfflow.report import markdown
 from perfflow.report.blame import Routed, blamed
 from perfflow.report.findings import FindingSections
-from perfflow.report.markdown import document_text
 from perfflow.report.page import Page, page_of
 from perfflow.report.payloads.escape import clipped, fits, inert, inert_json
 from perfflow.report.payloads.revision import has_changes, revision_of
 from perfflow.report.payloads.run_log import Hop, hop_of, log, with_hop
 from perfflow.report.rows import ComparisonLine
 from perfflow.report.sanitize import shortened
-from perfflow.report.sections import (
-    LONGEST_TITLE,
-    Fold,
-    Prose,
-    ReportDocument,
-    ReportSection,
-    more,
-    named,
-    quoted,
-    report_of,
-)
+from perfflow.report.template import LONGEST_TITLE
 from perfflow.tools.python_command import is_own
 
 
@@ -255,37 +244,9 @@ def short(draft: CommentDraft) -> str:
         warned=_not_in_table(page.warned, draft),
         findings=replace(page.findings, routes=routes),
     )
-    title = ("Performance Report: ", quoted(page.component))
-    return inert(document_text(ReportDocument(title, tuple(_comment(replace(draft, page=page))))))
-
-
-def _comment(draft: CommentDraft) -> Iterator[ReportSection]:
-    page = draft.page
-    yield sections.opening(page)
-    yield from sections.red_gate(page)
-    yield from sections.by_cell(page)
-    yield from sections.reasons(page)
-    if page.verdict == "ERROR":
-        text = "Not everything was measured. A benchmark that is missing below may have changed."
-        yield ReportSection("", (Prose(text),))
-    yield from sections.requirements(page)
-    left_out = page.others.get("comparisons", 0)
-    if draft.changed or left_out:
-        changed = (tables.comparisons(page, draft.changed, short=True),) if draft.changed else ()
-        yield ReportSection("Benchmarks", (*changed, *more(left_out)))
-    if draft.unchanged:
-        unchanged = tables.comparisons(page, draft.unchanged, short=True)
-        yield ReportSection("", (Fold("Unchanged, or not judged", (unchanged,)),))
-    if page.median_note:
-        yield ReportSection("", (Prose((quoted(page.median_note),)),))
-    yield from sections.blame(page)
-    yield from sections.gates(page, short=True)
-    yield from sections.routing(page)
-    yield from sections.profiles(page)
-    yield from sections.verification(page)
-    yield from sections.troubles(page, short=True)
-    yield from sections.reproduce(page)
-    yield from _left_out(draft)
+    draft = replace(draft, page=page)
+    rows = {"changed": draft.changed, "unchanged": draft.unchanged}
+    return inert(markdown.document("comment.md.j2", page, removed=draft.left_out, **rows))
 
 
 def _not_in_table(reasons: Sequence[Reason], draft: CommentDraft) -> tuple[Reason, ...]:
@@ -300,15 +261,8 @@ def _not_in_table(reasons: Sequence[Reason], draft: CommentDraft) -> tuple[Reaso
 
 
 def _whole(draft: CommentDraft) -> str:
-    report = report_of(draft.page)
-    return inert(document_text(replace(report, sections=(*report.sections, *_left_out(draft)))))
-
-
-def _left_out(draft: CommentDraft) -> Iterator[ReportSection]:
-    if draft.left_out:
-        parts = ", ".join(draft.left_out)
-        text = f"Left out because of the size limit: {parts}. Everything is in "
-        yield ReportSection("", (Prose((text, named("result.json"), ".")),))
+    page = draft.page
+    return inert(markdown.document(f"{page.template}.md.j2", page, removed=draft.left_out))
 
 
 CONCLUSIONS = {"pass": "success", "fail": "failure", "error": "failure"}
