@@ -56,10 +56,17 @@ class MarkdownWriter(Writer):
     def _table(self, table: Table, what: object) -> str:  # noqa: ARG002 (Markdown draws no bars)
         return table_text(table)
 
-    @staticmethod
-    def filters() -> Mapping[str, Callable[[str], str]]:
-        """Return how Markdown sets names and words."""
-        return {"name": code, "words": text, "strong": _strong}
+    def name(self, text: str) -> str:
+        """Set a name as a code span."""
+        return code(text)
+
+    def words(self, text: str) -> str:
+        """Set words with the characters of Markdown escaped."""
+        return escaped(text)
+
+    def strong(self, text: str) -> str:
+        """Set words in bold."""
+        return _strong(text)
 
 
 def table_text(table: Table) -> str:
@@ -110,16 +117,16 @@ def cell(name: str) -> str:
     return re.sub(r"\\(?=\|)", r"\\ ", code(name)).replace("|", "\\|")
 
 
-def text(words: str) -> str:
+def escaped(words: str) -> str:
     """Return plain text with the characters of Markdown and HTML escaped, and mentions, references and links broken up.
 
     GitHub finds mentions in the rendered text, where an entity alone does not help, so a zero-width space splits them.
     """
-    escaped = _SPECIAL.sub(r"\\\1", visible(words).strip().replace("&", "&amp;"))
-    escaped = escaped.replace("\\<", "&lt;").replace("\\>", "&gt;").replace("\\#", f"&#35;{_GAP}")
-    escaped = escaped.replace("@", f"&#64;{_GAP}").replace("://", f":/{_GAP}/")
-    escaped = _LINKED.sub(rf"\g<0>{_GAP}", escaped)
-    return _LIST_MARK.sub(r"\1\\\2", escaped)
+    shown = _SPECIAL.sub(r"\\\1", visible(words).strip().replace("&", "&amp;"))
+    shown = shown.replace("\\<", "&lt;").replace("\\>", "&gt;").replace("\\#", f"&#35;{_GAP}")
+    shown = shown.replace("@", f"&#64;{_GAP}").replace("://", f":/{_GAP}/")
+    shown = _LINKED.sub(rf"\g<0>{_GAP}", shown)
+    return _LIST_MARK.sub(r"\1\\\2", shown)
 
 
 def _strong(words: str) -> str:
@@ -128,7 +135,7 @@ def _strong(words: str) -> str:
 
 _IN_CELL: Mapping[TextKind, Callable[[str], str]] = {
     TextKind.NAME: cell,
-    TextKind.WORDS: text,
+    TextKind.WORDS: escaped,
     TextKind.VALUE: str,
     TextKind.STRONG: _strong,
     TextKind.ASIDE: str,

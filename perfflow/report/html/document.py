@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +44,6 @@ class HtmlWriter(Writer):
     """Writes the parts of a report as HTML. Text is escaped unless the format has written it itself."""
 
     between = "\n"
-    is_html = True
 
     def __init__(self, page: Page | None = None, **variables: Any) -> None:
         super().__init__(page, **variables, joined=self.joined, links=self._links)
@@ -57,6 +56,10 @@ class HtmlWriter(Writer):
     def safe(self, text: str) -> str:
         """Return text that is escaped, unless the format has written it."""
         return escape(text)
+
+    def own_words(self, value: object) -> object:
+        """Return what a template writes by ``{{ }}``, which Jinja2 escapes."""
+        return value
 
     def _links(self) -> Markup:
         """Return links to the headings so far."""
@@ -87,15 +90,17 @@ class HtmlWriter(Writer):
     def _table(self, table: Table, what: object) -> str:  # noqa: ARG002 (the page of a run draws some)
         return table_html(table)
 
-    @staticmethod
-    def filters() -> Mapping[str, Callable[[str], str]]:
-        """Return how HTML sets names and words."""
-        kinds = {"name": TextKind.NAME, "words": TextKind.WORDS, "strong": TextKind.STRONG}
-        return {word: partial(_as_kind, kind) for word, kind in kinds.items()}
+    def name(self, text: str) -> str:
+        """Set a name as code."""
+        return span_html(Span(text, TextKind.NAME))
 
+    def words(self, text: str) -> str:
+        """Set words, in which text between backticks is code."""
+        return span_html(Span(text, TextKind.WORDS))
 
-def _as_kind(kind: TextKind, text: str) -> str:
-    return span_html(Span(str(text), kind))
+    def strong(self, text: str) -> str:
+        """Set words in bold."""
+        return span_html(Span(text, TextKind.STRONG))
 
 
 @dataclass(frozen=True)
