@@ -17,9 +17,17 @@ from perfflow.jobs.bisect.bisect import show_again
 from perfflow.jobs.calibrate.calibrate import known_of_this_machine, write_page
 from perfflow.jobs.rejudge.rejudge import Rejudged, rejudge
 from perfflow.model.errors import Exit, UserError
+from perfflow.report.markdown import render_own
+from perfflow.report.template import help_text
 from perfflow.store.result_file import calibration_page, is_bisection
 from perfflow.store.run_folder import PAGE, find
 from perfflow.trees import repository
+
+
+def _template_help(context: click.Context, _: click.Parameter, value: bool) -> None:
+    if value:
+        say(help_text())
+        context.exit()
 
 
 @click.command("report")
@@ -34,6 +42,20 @@ from perfflow.trees import repository
 @click.option(
     "--out", type=click.Path(path_type=Path), help="Write result.json, report.md and report.html to this new folder."
 )
+@click.option(
+    "--template",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Write report.md by a Jinja2 template of your own, and print it.",
+)
+@click.option(
+    "--template-help",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_template_help,
+    help="Print what a template may use, and exit.",
+)
 @click.option("--html", "html", is_flag=True, help="Print only the path of report.html.")
 @click.option("--open", "opened", is_flag=True, help="Open report.html in the browser.")
 @click.option("--json", "as_json", is_flag=True, help="Print result.json to stdout and nothing else.")
@@ -43,6 +65,7 @@ def command(
     run: str,
     thresholds: tuple[str, ...],
     out: Path | None,
+    template: Path | None,
     html: bool,
     opened: bool,
     as_json: bool,
@@ -53,8 +76,9 @@ def command(
 
     RUN is a folder, an id, `latest`, or a single result.json. For the folder of a run, perfflow writes report.md and
     report.html again. With --thresholds, and for a result.json without its events, it only prints the report, or writes
-    it to --out. For a bisection it writes the page again; with --out or --thresholds it judges good against bad. If RUN
-    is `calibration`, it shows the results of `perfflow calibrate` on this machine.
+    it to --out. With --template, report.md is that of the template, which is printed. For a bisection it writes the
+    page again; with --out or --thresholds it judges good against bad. If RUN is `calibration`, it shows the results of
+    `perfflow calibrate` on this machine.
 
     Exit: that of `perfflow run` for the new verdict; for a bisection, that of `perfflow bisect`.
     """
@@ -65,9 +89,12 @@ def command(
     place = find(root, run)
     if not thresholds and out is None and is_bisection(place):
         return _bisection(place, as_json=as_json, unproven=unproven)
-    again = rejudge(place, thresholds, out)
+    again = rejudge(place, thresholds, out, template)
     if again.note:
         click.echo(f"note: {again.note}", err=True)
+    if template:
+        say(render_own(again.result, template))
+        return int(exit_of(again.result, unproven=unproven))
     if html or opened:
         return _page(again, opened=opened, unproven=unproven)
     how: Any = {"as_json": as_json, "color": color, "unproven": unproven}

@@ -378,7 +378,7 @@ class RunInfo(ResultPart):
     """Times when the run was resumed."""
     paused: float = 0.0
     """Seconds between its interruptions and resumptions, which are not part of its duration."""
-    template: Literal["report", "analysis"] = "report"
+    template: str = "report"
     """Layout of the report."""
     accept: Number = None
     """Smallest proven effect for which a candidate is kept, as a share; None without an optimize stage."""

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from perfflow.model.result import Result
 from perfflow.report.page import Page, page_of
 from perfflow.report.sanitize import shortened, visible
 from perfflow.report.table import Bar, Cell, Column, Density, Span, Table, TextKind
-from perfflow.report.template import Writer
+from perfflow.report.template import TEMPLATES, Writer
 from perfflow.report.text_table import BLANK, LETTERS, drawn
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]()<>#+!|~$^])")
@@ -23,7 +24,17 @@ _LONGEST_NAME = 120
 def render(result: Result) -> str:
     """Return the report of a result as Markdown."""
     page = page_of(result)
-    return document(f"{page.template}.md.j2", page)
+    return document(template_of(page), page)
+
+
+def template_of(page: Page) -> str:
+    """Return the name of perfflow's template for a page, also if the user has one."""
+    return f"{page.template if page.template in TEMPLATES else TEMPLATES[0]}.md.j2"
+
+
+def render_own(result: Result, path: Path, name: str = "") -> str:
+    """Return a result by the user's template, called ``name`` in messages. Raises UserError if it fails."""
+    return MarkdownWriter(page_of(result), result=result).render_own(path, name) + "\n"
 
 
 def document(template: str, page: Page | None, **variables: Any) -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
+from typing import NamedTuple
 
 from perfflow.model.result import Benchmark
 from perfflow.model.units import Dimension, format_quantity
@@ -542,32 +543,73 @@ def _requirements(page: Page) -> Table | None:
     return requirements(page.requirements, page.others.get("requirements", 0)) if page.requirements else None
 
 
-NAMED: Mapping[str, Callable[..., Table | None]] = {
-    "benchmarks": _comparisons,
-    "figures": lambda page: figures(page.figures, page.others.get("figures", 0)) if page.figures else None,
-    "further": _further,
-    "baseline": lambda page: figures(page.before, page.others.get("before", 0)) if page.before else None,
-    "after": lambda page: (
-        two_sided_figures(page.after, page.sides_titles, page.others.get("after", 0)) if page.after else None
+def _left_out(page: Page, name: str) -> int:
+    return page.others.get(name, 0)
+
+
+def _after(page: Page) -> Table | None:
+    return two_sided_figures(page.after, page.sides_titles, _left_out(page, "after")) if page.after else None
+
+
+class NamedTable(NamedTuple):
+    """A table that templates call by its name: what it has, and its builder, which returns None without data."""
+
+    about: str
+    build: Callable[..., Table | None]
+
+
+NAMED: Mapping[str, NamedTable] = {
+    "benchmarks": NamedTable("both sides of each benchmark with the change", _comparisons),
+    "figures": NamedTable(
+        "figures of one side",
+        lambda page: figures(page.figures, _left_out(page, "figures")) if page.figures else None,
     ),
-    "requirements": _requirements,
-    "verification": lambda page: checks(page) if page.checks else None,
-    "steps": lambda page: troubles(page) if page.troubles else None,
-    "gates": _gates,
-    "counts": lambda page: counts(page.findings.summary.counts) if page.findings.summary else None,
-    "regressions": _regressions,
-    "functions": _functions,
-    "impact": lambda page: impact(page.findings.impact, page.others.get("impact", 0)) if page.findings.impact else None,
-    "areas": _areas,
-    "growth": lambda page: growth(page) if page.growth else None,
-    "counters": lambda page: counters(page, page.counters.shown, page.counters.others) if page.counters else None,
-    "kernels": lambda page: kernels(page.kernels, page.others.get("kernels", 0)) if page.kernels else None,
-    "stalls": _stalls,
-    "gpus": _gpus,
-    "roofline": lambda page: roofline(page.roofline, page.others.get("roofline", 0)) if page.roofline else None,
-    "plan": lambda page: plan(page.ledger.plan) if page.ledger else None,
-    "candidates": lambda page: tries(page.ledger.tries, page.ledger.others) if page.ledger else None,
-    "machines": lambda page: machines(page.machines) if page.machines else None,
-    "compared": lambda page: sides(page) if page.sides else None,
+    "further": NamedTable("figures that do not decide", _further),
+    "baseline": NamedTable(
+        "all figures of the baseline",
+        lambda page: figures(page.before, _left_out(page, "before")) if page.before else None,
+    ),
+    "after": NamedTable("figures with the kept changes", _after),
+    "requirements": NamedTable("each target with the measured value", _requirements),
+    "verification": NamedTable("the steps that check correctness", lambda page: checks(page) if page.checks else None),
+    "steps": NamedTable("the steps that did not run or failed", lambda page: troubles(page) if page.troubles else None),
+    "gates": NamedTable("the status of each gate; option `short`", _gates),
+    "counts": NamedTable(
+        "the rows of a gate, counted by decision",
+        lambda page: counts(page.findings.summary.counts) if page.findings.summary else None,
+    ),
+    "regressions": NamedTable("the regressions of a gate", _regressions),
+    "functions": NamedTable("the functions that got slower", _functions),
+    "impact": NamedTable(
+        "the absolute change of each regression",
+        lambda page: impact(page.findings.impact, _left_out(page, "impact")) if page.findings.impact else None,
+    ),
+    "areas": NamedTable("the regressions by area", _areas),
+    "growth": NamedTable(
+        "how times grow with the size of the input", lambda page: growth(page) if page.growth else None
+    ),
+    "counters": NamedTable(
+        "counters beside the profiles",
+        lambda page: counters(page, page.counters.shown, page.counters.others) if page.counters else None,
+    ),
+    "kernels": NamedTable(
+        "GPU kernels", lambda page: kernels(page.kernels, _left_out(page, "kernels")) if page.kernels else None
+    ),
+    "stalls": NamedTable("why the warps of kernels waited", _stalls),
+    "gpus": NamedTable("kernels that ran on several GPUs", _gpus),
+    "roofline": NamedTable(
+        "each benchmark as a share of the roof",
+        lambda page: roofline(page.roofline, _left_out(page, "roofline")) if page.roofline else None,
+    ),
+    "plan": NamedTable(
+        "the candidates in their planned order", lambda page: plan(page.ledger.plan) if page.ledger else None
+    ),
+    "candidates": NamedTable(
+        "the outcome of each candidate",
+        lambda page: tries(page.ledger.tries, page.ledger.others) if page.ledger else None,
+    ),
+    "machines": NamedTable(
+        "the machines of a cluster", lambda page: machines(page.machines) if page.machines else None
+    ),
+    "compared": NamedTable("what two stored results are", lambda page: sides(page) if page.sides else None),
 }
-"""The tables that a template names. One without data is None."""

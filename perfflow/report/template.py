@@ -8,22 +8,36 @@ from __future__ import annotations
 
 import os
 import re
+import traceback
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from functools import cached_property, lru_cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, cast
 
-from jinja2 import ChoiceLoader, FileSystemBytecodeCache, FileSystemLoader, StrictUndefined, pass_context
+from jinja2 import (
+    FileSystemBytecodeCache,
+    FileSystemLoader,
+    StrictUndefined,
+    Template,
+    TemplateError,
+    TemplateSyntaxError,
+    nodes,
+    pass_context,
+)
 from jinja2.bccache import Bucket
 from jinja2.environment import TemplateModule
+from jinja2.meta import find_undeclared_variables
 from jinja2.runtime import Context
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 from markupsafe import Markup
 from platformdirs import user_cache_path
 from pydantic import BaseModel
 
+from perfflow.model.errors import UserError
+from perfflow.model.result import Result
+from perfflow.model.similar import did_you_mean
 from perfflow.model.units import Dimension, format_change, format_quantity
 from perfflow.report import tables
 from perfflow.report.page import Page, ProfileTable
@@ -35,6 +49,10 @@ _FOLDER = Path(__file__).with_name("templates")
 _SECTIONS = "sections.j2"
 _BLOCK, _ITEM = "\x1e", "\x1f"
 """Stand around each block and before each item of a list while a template is rendered. No shown text contains them."""
+TEMPLATES = ("report", "analysis")
+"""The layouts of perfflow, the default first."""
+CALLED = ("section", "table", "part", "paragraph", "bullets", "tasks", "item", "code", "fold", "left_out", "chart")
+"""The methods of a writer that templates call."""
 LONGEST_TITLE = 120
 """Most letters of a name in a line of its own."""
 _LINE_BREAK = re.compile(r"\s*\n\s*")
@@ -59,12 +77,21 @@ class Writer(ABC):
         """``variables`` are for templates, in addition to ``page`` and the functions."""
         self.page = page
         self._variables = variables
-        self._environment = environment(None)
 
-    def render(self, name: str, folder: Path | None = None) -> str:
-        """Render a template by its name; ``folder`` is that of a user's template. Raises jinja2.TemplateError."""
-        self._environment = environment(folder)
-        return self.joined(self.own(self._environment.get_template(name).render(self._context)))
+    def render(self, name: str) -> str:
+        """Render a template of this package."""
+        return self._rendered(environment().get_template(name))
+
+    def render_own(self, path: Path, name: str = "") -> str:
+        """Render a template of a user, called ``name`` in messages. Raises UserError if it fails."""
+        own = name or str(path)
+        try:
+            return self._rendered(environment().from_string(_read(path, own)))
+        except (TemplateError, TypeError, ValueError, LookupError, ArithmeticError, RecursionError) as error:
+            raise UserError.of(f"{own}{_line_of(error)}: {error}", HELP) from error
+
+    def _rendered(self, template: Template) -> str:
+        return self.joined(self.own(template.render(self._context)))
 
     def add(self, **variables: Any) -> None:
         """Add variables for templates."""
@@ -72,17 +99,12 @@ class Writer(ABC):
 
     @cached_property
     def _context(self) -> dict[str, Any]:
-        functions: tuple[Callable[..., str], ...] = (
-            *(self.part, self.paragraph, self.bullets, self.tasks, self.item, self.code, self.fold),
-            *(self.table, self.section, self.chart),
-        )
-        known = {function.__name__: function for function in functions}
-        own = {"writer": self, "page": self.page, "left_out": self.left_out, "removed": ()}
-        return {**own, **known, **self._variables}
+        functions = {name: getattr(self, name) for name in CALLED}
+        return {"writer": self, "page": self.page, "removed": (), **functions, **self._variables}
 
     @cached_property
     def _sections(self) -> TemplateModule:
-        return self._environment.get_template(_SECTIONS).make_module(self._context)
+        return environment().get_template(_SECTIONS).make_module(self._context)
 
     def joined(self, content: str) -> str:
         """Return the blocks of a text, with what the format writes between them."""
@@ -166,7 +188,7 @@ class Writer(ABC):
             return tables.hotspots(self.page, what)
         if what not in tables.NAMED:
             raise ValueError(f"there is no table {what!r}; there are {', '.join(tables.NAMED)}")
-        return tables.NAMED[what](self.page, **options)
+        return tables.NAMED[what].build(self.page, **options)
 
     def left_out(self, name: str) -> int:
         """Return how many rows of a long table the report leaves out."""
@@ -225,16 +247,15 @@ class _CompiledTemplates(FileSystemBytecodeCache):
             super().dump_bytecode(bucket)
 
 
-@lru_cache
-def environment(folder: Path | None) -> _Environment:
-    """Return the environment. A user's template may include files of its own ``folder``.
+@cache
+def environment() -> _Environment:
+    """Return the environment of all templates.
 
     One environment serves all formats, since it takes 0.1 s to compile the sections. A format that does not escape
     marks what ``{{ }}`` writes.
     """
-    folders = [FileSystemLoader(_FOLDER), *([FileSystemLoader(folder)] if folder else [])]
     found = _Environment(
-        loader=ChoiceLoader(folders[::-1]),
+        loader=FileSystemLoader(_FOLDER),
         bytecode_cache=_CompiledTemplates(),
         autoescape=True,
         finalize=_own_text,
@@ -247,6 +268,82 @@ def environment(folder: Path | None) -> _Environment:
     found.filters |= {"quantity": _quantity, "change": format_change}
     found.filters |= {"name": _set_name, "words": _set_words, "strong": _set_strong}
     return found
+
+
+HELP = "`perfflow report --template-help` lists what templates may use"
+_VARIABLES = {"result": "result.json, as docs/result.md describes it: `result.verdict`, `result.benchmarks`"}
+_FUNCTIONS = {
+    "section(NAME)": "a section of the report",
+    "table(NAME)": "a table of the report",
+    "part(TITLE)": "a heading with what is below it: `{% call part('Notes') %}...{% endcall %}`",
+    "paragraph()": "a paragraph, in a `call` block like `part`; `item()` is one in a list",
+    "bullets(), tasks()": "a list of `{% call item() %}...{% endcall %}`, with checkboxes or without",
+    "code(LINES, LANGUAGE)": "verbatim lines",
+    "fold(TITLE)": "what is hidden until a reader opens it, in a `call` block",
+    "left_out(NAME)": "how many rows of a long table are only in result.json",
+}
+_FILTERS = {
+    "name": "a name of a user or a tool, as code: `{{ row.name|name }}`",
+    "words": "text of tools and files, escaped",
+    "strong": "bold words",
+    "quantity(UNIT)": "a value with a unit that suits it: `{{ row.candidate.value|quantity(row.unit) }}`",
+    "change": "a share as a change: `{{ row.change.value|change }}` is `+12.0%`",
+    "shortened": "a text of at most 120 letters",
+}
+
+
+def help_text() -> str:
+    """Return everything that a template may use, as text."""
+    known = {"Variables": _VARIABLES, "Functions": _FUNCTIONS, "Sections": SECTIONS}
+    known["Tables"] = {name: item.about for name, item in tables.NAMED.items()}
+    known["Filters, and those of Jinja2"] = _FILTERS
+    parts = ["\n".join([f"{title}:", *tables.described(list(rows.items()))]) for title, rows in known.items()]
+    whole = "Templates of the whole report, to begin with: report.md.j2 and analysis.md.j2 in\n  " + str(_FOLDER)
+    return "\n\n".join([*parts, whole])
+
+
+def problems(path: Path) -> Iterator[tuple[int, str, str]]:
+    """Yield line, message and hint of each mistake in a user's template. Raises UserError if it cannot be read."""
+    source = _read(path, str(path))
+    known = environment()
+    try:
+        tree = known.parse(source)
+        known.compile(source)
+    except TemplateSyntaxError as error:  # includes unknown filters and tests
+        yield error.lineno, str(error.message), HELP
+        return
+    for call in tree.find_all(nodes.Call):
+        kinds = {"section": SECTIONS, "table": tables.NAMED}
+        names = kinds.get(call.node.name) if isinstance(call.node, nodes.Name) else None
+        given = call.args[0] if call.args else None
+        if names and isinstance(given, nodes.Const) and given.value not in names:
+            kind = call.node.name if isinstance(call.node, nodes.Name) else ""
+            yield call.lineno, f"there is no {kind} {given.value!r}", did_you_mean(str(given.value), names, f"{kind}s")
+    for read in tree.find_all(nodes.Getattr):
+        if isinstance(read.node, nodes.Name) and read.node.name == "result" and not hasattr(Result, read.attr):
+            fields = [name for name in Result.model_fields if not name.endswith("_")]
+            if read.attr not in fields:
+                yield read.lineno, f"`result` has no {read.attr!r}", did_you_mean(read.attr, fields, "keys")
+    writable = {"result", *CALLED}
+    for unknown in sorted(find_undeclared_variables(tree) - writable):
+        line = next((node.lineno for node in tree.find_all(nodes.Name) if node.name == unknown), 1)
+        yield line, f"unknown variable {unknown!r}", did_you_mean(unknown, writable, "variables and functions")
+
+
+def _read(path: Path, name: str) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+        raise UserError.of(f"cannot read the template {name}: {why}", "name a file such as report.md.j2") from error
+
+
+def _line_of(error: Exception) -> str:
+    """Return the line of the template in which it failed, as ``:3``; '' if that is not known."""
+    if isinstance(error, TemplateSyntaxError):
+        return f":{error.lineno}"
+    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == "<template>"]
+    return f":{lines[-1]}" if lines else ""
 
 
 @pass_context

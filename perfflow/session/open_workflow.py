@@ -8,10 +8,12 @@ from pathlib import Path
 
 from perfflow.library.pinned import PROJECT, Library
 from perfflow.model.errors import Problem, Severity, UserError, in_file_order
-from perfflow.model.similar import nearest
+from perfflow.model.similar import did_you_mean, nearest
 from perfflow.plan import coverage
 from perfflow.plan import plan as planning
 from perfflow.plan.plan import Plan, Planned, parameter_values
+from perfflow.report import template
+from perfflow.report.template import TEMPLATES
 from perfflow.session import known_names
 from perfflow.session.reading_limit import within_time
 from perfflow.trees import repository
@@ -56,6 +58,30 @@ class Opened:
             raise UserError(tuple(errors))
 
 
+def own_template(draft: Draft) -> Path | None:
+    """Return the file of the report's template that the workflow names; None for a template of perfflow."""
+    named = draft.workflow.report.template
+    return None if named in TEMPLATES else draft.path.parent / named
+
+
+def _check_template(draft: Draft) -> None:
+    """Report a template that cannot be used, before anything is measured."""
+    path, loc = own_template(draft), ("report", "template")
+    if path is None:
+        return
+    if path.suffixes[-2:] != [".md", ".j2"]:
+        hint = did_you_mean(path.name, TEMPLATES) or f"write {', '.join(TEMPLATES)}, or a file such as report.md.j2"
+        draft.complain(loc, f"there is no template {path.name!r}", hint)
+        return
+    try:
+        found = list(template.problems(path))
+    except UserError as error:
+        draft.complain(loc, error.problems[0].message, "write a path relative to the workflow file")
+        return
+    for line, message, hint in found:
+        draft.complain(loc, f"{path.name}:{line}: {message}", hint)
+
+
 def open_workflow(name: str, settings: Sequence[str] = (), text: str | None = None) -> Opened:
     """Find, read, check and plan a workflow. Raises UserError only if there is nothing to check.
 
@@ -72,6 +98,7 @@ def open_workflow(name: str, settings: Sequence[str] = (), text: str | None = No
         draft = load(path, library.resolve, library.readable(path), text)
         params, wrong = parameter_values(draft.workflow.params or {}, settings)
         draft.problems += wrong
+        _check_template(draft)
         declared_tool.attach_tools(draft, library.tool)
         criteria = checks.check(draft, params)
         checks.check_command(draft, params)

@@ -14,7 +14,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import partial
@@ -35,7 +35,7 @@ from perfflow.execute.prepare import (
 )
 from perfflow.execute.schedule import Schedule, StepRun, StepStatus
 from perfflow.machine.lock import LockQueue, machine_alone
-from perfflow.model.errors import StepError
+from perfflow.model.errors import StepError, UserError
 from perfflow.model.readings import Side
 from perfflow.model.result import Result
 from perfflow.model.secrets import masked
@@ -45,6 +45,7 @@ from perfflow.plan.plan import Planned, profiles_several
 from perfflow.report import markdown
 from perfflow.report.html import document
 from perfflow.report.stack_files.files import FORMATS, files_of
+from perfflow.report.template import TEMPLATES
 from perfflow.session.missing_side import missing_side
 from perfflow.session.session import RunSession, now, record_of_events, step_event
 from perfflow.store import run_folder
@@ -410,18 +411,42 @@ def _fail(run: StepRun, failure: Failure, folder: Path) -> None:
         run.not_started = True
 
 
-def write(result: Result, folder: Path, *, report: bool = True, source: Path | None = None) -> Path:
+def write(
+    result: Result,
+    folder: Path,
+    *,
+    report: bool = True,
+    source: Path | None = None,
+    template: Path | None = None,
+    tell: Callable[[str], None] | None = None,
+) -> Path:
     """Write result.json and the report as Markdown and HTML; return the path of the Markdown file.
 
     Without ``report``, only result.json is written. ``source``: the run's own folder, if it differs from ``folder``.
+    ``template``: the template of the Markdown file, in place of that of the run. Raises UserError if it fails; if that
+    of the run fails, the report is perfflow's, and ``tell`` is called with the reason.
     """
     run_folder.write_text(folder / run_folder.RESULT, chunks(result))
     if report:
-        run_folder.write_text(folder / run_folder.REPORT, markdown.render(result))
         source = source or folder
+        text = markdown.render_own(result, template) if template else _report(result, source, tell)
+        run_folder.write_text(folder / run_folder.REPORT, text)
         profiles = stack_profiles(source, result) if has_stacks(result) else ()
         run_folder.write_text(folder / run_folder.PAGE, document.render(result, order_in(source), profiles))
     return folder / run_folder.REPORT
+
+
+def _report(result: Result, source: Path, tell: Callable[[str], None] | None) -> str:
+    """Return the report by its template. One of the user that fails is replaced by perfflow's, with a note."""
+    if result.run.template in TEMPLATES:
+        return markdown.render(result)
+    try:
+        return markdown.render_own(result, source / run_folder.TEMPLATE, result.run.template)
+    except UserError as error:
+        note = f"report.md has the layout of perfflow: {error.in_one_line}"
+        if tell:
+            tell(note)
+        return f"{markdown.escaped(note)}\n\n{markdown.render(result)}"
 
 
 def write_profiles(result: Result, folder: Path) -> None:

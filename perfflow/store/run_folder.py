@@ -116,6 +116,8 @@ NEWEST = 5
 _encoded = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 RESULT, EVENTS, REPORT, RECEIPT = "result.json", "events.jsonl", "report.md", "receipt.json"
 PAGE = "report.html"
+TEMPLATE = "report.md.j2"
+"""The copy of the template that the workflow names."""
 PATCHES = "patches"
 """Folder beside the runs with submitted patches, each with the workflow that has the patch as its candidate."""
 PROFILES = "profiles"

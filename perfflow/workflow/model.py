@@ -473,10 +473,13 @@ class Accepted(WorkflowPart):
 
 
 class Report(WorkflowPart):
-    """Formats and template of the report."""
+    """Template of the report."""
 
-    formats: list[Literal["markdown", "html"]] = ["markdown"]
-    template: Literal["report", "analysis"] = Field("report")
+    template: str = Field(
+        "report",
+        description="layout of report.md: report, analysis (baseline, bottlenecks, plan, after), or a file of your own "
+        "beside the workflow, such as report.md.j2",
+    )
 
 
 Requirement = Scalar | dict[str, Scalar] | None

@@ -71,6 +71,9 @@ def merge(root: Path, names: Sequence[str], out: Path | None) -> FinishedRun:
         finished = max(str(part.record.run.finished) for part in parts)
         folder.append({"event": "end", "time": finished})
         result = result_of_events(folder.path)
+        template = parts[0].path / run_folder.TEMPLATE
+        if template.is_file():
+            shutil.copyfile(template, folder.path / run_folder.TEMPLATE)
         write(result, folder.path)
         write_profiles(result, folder.path)
         receipt = manifest.make(result, folder.path, {})

@@ -192,31 +192,31 @@ class Rejudged:
     note: str = ""
 
 
-def rejudge(place: Path, thresholds: Sequence[str], out: Path | None) -> Rejudged:
+def rejudge(place: Path, thresholds: Sequence[str], out: Path | None, template: Path | None = None) -> Rejudged:
     """Judge a run's folder or a result file again, optionally by other thresholds.
 
     A run's own files are only rewritten if its events are judged by its own thresholds. For everything else,
-    ``out`` is a new folder. Raises UserError for damaged files, bad thresholds, an ``out`` that is not empty, and a run
-    that has not ended.
+    ``out`` is a new folder. ``template`` is for report.md. Raises UserError for damaged files, bad thresholds, a
+    template that fails, an ``out`` that is not empty, and a run that has not ended.
     """
     if place.is_dir():
         run_folder.require_ended(place)
     from_events = place.is_dir() and (place / run_folder.EVENTS).is_file()
     if from_events and not thresholds and out is None:
-        return _written_beside(_rejudge_events(place, ())[0], place)
+        return _written_beside(_rejudge_events(place, ())[0], place, template)
     source = place / (run_folder.EVENTS if from_events else run_folder.RESULT) if place.is_dir() else place
     result, note = _rejudge_events(place, thresholds) if from_events else _rejudge_result(source, thresholds)
     if out is None:
         return Rejudged(result, None, note)
     run_folder.require_empty(out)
-    return Rejudged(result, write(result, out, source=place if place.is_dir() else None), note)
+    return Rejudged(result, write(result, out, source=place if place.is_dir() else None, template=template), note)
 
 
-def _written_beside(result: Result, folder: Path) -> Rejudged:
+def _written_beside(result: Result, folder: Path, template: Path | None) -> Rejudged:
     """Write the result into its run's folder. On a full or read-only disk, return it with a note instead."""
     try:
         with renewing(result, folder):
-            return Rejudged(result, write(result, folder))
+            return Rejudged(result, write(result, folder, template=template))
     except OSError as error:
         return Rejudged(result, None, f"cannot write the report to {folder}: {error.strerror}; --out DIR names another")
 

@@ -30,7 +30,7 @@ from perfflow.plan.plan import Planned, building_steps, draws_layouts, stage_pla
 from perfflow.session import session
 from perfflow.session.compared_trees import require_complete
 from perfflow.session.known_names import KnownNames
-from perfflow.session.open_workflow import Opened, select
+from perfflow.session.open_workflow import Opened, own_template, select
 from perfflow.session.perform import not_startable, schedule, write, write_profiles
 from perfflow.session.progress import KEPT, Progress, TotalBudget
 from perfflow.session.session import (
@@ -324,7 +324,7 @@ def run(opened: Opened, request: RunRequest, progress: Progress) -> FinishedRun:
         folder.append({"event": "interrupted" if interrupted else "end", "time": now()})
         record = record_of(run_folder.events(folder.path))
         result = judge(record, record.criteria)
-        write(result, folder.path, report=request.report)
+        write(result, folder.path, report=request.report, tell=progress.noted)
         if request.report:
             write_profiles(result, folder.path)
         _write_receipt(chosen.opened, result, folder)
@@ -488,6 +488,8 @@ def _begun(chosen: _Chosen, request: RunRequest, folder: RunFolder, progress: Pr
         opening["run"]["shard"] = str(request.shard or "")
         opening["trees"] |= chosen.trees.told or {}
         opening["trees"]["baseline"] |= request.about_base
+        if own := own_template(opened.draft):
+            run_folder.write_text(folder.path / run_folder.TEMPLATE, own.read_text(encoding="utf-8"))
         folder.append(opening | {"expected": [to_json(item) for item in chosen.calibrated.expected]})
     measuring = [item for item in opened.plan.steps if item.id in steps and item.role is Role.MEASURE]
     session = RunSession(context, folder, progress, performer_of, request.lock_timeout)

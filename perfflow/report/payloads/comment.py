@@ -262,7 +262,7 @@ def _not_in_table(reasons: Sequence[Reason], draft: CommentDraft) -> tuple[Reaso
 
 def _whole(draft: CommentDraft) -> str:
     page = draft.page
-    return inert(markdown.document(f"{page.template}.md.j2", page, removed=draft.left_out))
+    return inert(markdown.document(markdown.template_of(page), page, removed=draft.left_out))
 
 
 CONCLUSIONS = {"pass": "success", "fail": "failure", "error": "failure"}
