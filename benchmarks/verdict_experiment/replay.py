@@ -17,13 +17,14 @@ from benchmarks.verdict_experiment.peers import RULES
 from perfflow.jobs.compare.compare_stored import Question, workflow_of
 from perfflow.model.metrics import TIMES
 from perfflow.model.readings import Reading, Side
+from perfflow.model.result import RunInfo
 from perfflow.plan.plan import Plan
 from perfflow.sampling.pairs import BenchmarkToSample, PairScheduler, Request, Take
 from perfflow.sampling.sampling import StepSampling
 from perfflow.sampling.stop_rule import BUDGET, StopRule
 from perfflow.session.open_workflow import open_workflow
 from perfflow.store.record import Record
-from perfflow.store.run_facts import PlannedStep, RunFacts, StepRecord
+from perfflow.store.run_facts import PlannedStep, StepRecord
 from perfflow.verdict.judge import judge
 
 Trace = Sequence[Mapping[str, float]]
@@ -82,7 +83,7 @@ def suite(trace: Trace, seed: int, factor: float) -> Entry:
 
 def _called_changed(opened: Plan, events: Sequence[Mapping[str, object]]) -> Iterator[str]:
     step = opened.steps[0]
-    record = Record(run=RunFacts("", "", "", "2000-01-01T00:00:00Z", 0))
+    record = Record(run=RunInfo(id="", workflow="", component="", started="2000-01-01T00:00:00Z", seed=0))
     record.planned[step.id] = PlannedStep(
         step.id, step.stage, "command", "measure", metric="auto", benchmark=step.benchmark
     )

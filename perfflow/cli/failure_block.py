@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from perfflow.execute.schedule import StepRun, StepStatus
+from perfflow.model.result import Optimization
 from perfflow.plan.plan import Planned
 from perfflow.report.sanitize import NO_EDGE, visible, wrapped
-from perfflow.store.run_facts import Try
 
 MOST_COMMAND_LINES = 12
 _OUTPUTS = re.compile(r"\bsteps(?:\.|\[\\?[\"'])([\w.\[\]=,-]+?)(?:\\?[\"']\])?\.outputs\b")
@@ -38,12 +38,12 @@ def failure_block(
     return lines
 
 
-def _rejected(item: Try, folder: Path, width: int) -> list[str]:
+def _rejected(item: Optimization, folder: Path, width: int) -> list[str]:
     """Return the output of a candidate that failed and was rejected. Empty for other candidates."""
-    if not (item.words and item.words.log):
+    if item.decision != "rejected" or not item.log:
         return []
     heading = f"    {visible(item.id)}: {visible(item.reason)}"
-    return [heading, *_said(item.words.tail, width), _log(folder / item.words.log)]
+    return [heading, *_said(item.tail, width), _log(folder / item.log)]
 
 
 def _said(tail: Sequence[str], width: int) -> list[str]:

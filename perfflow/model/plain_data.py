@@ -13,6 +13,8 @@ from sys import modules
 from types import SimpleNamespace
 from typing import Any, TypeVar, cast, get_args, get_origin, get_type_hints
 
+from pydantic import BaseModel
+
 _Kind = TypeVar("_Kind")
 _Read = Callable[[Any], Any]
 
@@ -61,6 +63,8 @@ def _writers(kind: Any) -> tuple[tuple[str, Any, bool], ...]:
 def _plain(value: Any) -> Any:
     if is_dataclass(value):
         return to_json(value)
+    if isinstance(value, BaseModel):
+        return value.model_dump(exclude_defaults=True)
     if isinstance(value, Mapping):
         return {str(key): _plain(item) for key, item in value.items()}
     if isinstance(value, Enum):
@@ -95,6 +99,8 @@ def _reader(hint: Any) -> _Read | None:
     # Looked up in the class dictionary, because is_dataclass would build a late dataclass even if it is not needed.
     if "__dataclass_fields__" in getattr(hint, "__dict__", ()):
         return partial(from_json, hint)
+    if isinstance(hint, type) and issubclass(hint, BaseModel):
+        return hint.model_validate
     if isinstance(hint, EnumType):
         return hint
     if origin is tuple:

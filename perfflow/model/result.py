@@ -357,7 +357,7 @@ class RunInfo(ResultPart):
     workflow: str
     component: str
     started: str
-    finished: str | None
+    finished: str | None = None
     seconds: float | None = None
     seed: int
     file: str = ""

@@ -22,6 +22,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from pydantic import BaseModel
+
 _SECRET_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 _WITHIN = re.compile(
     "PASSWORD|PASSWD|PASSPHRASE|PASSCODE|APIKEY|APITOKEN|AUTHTOKEN|AUTHKEY|SECRETKEY|ACCESSKEY|PRIVATEKEY|ACCESSTOKEN"
@@ -272,6 +274,10 @@ def masked(value: Any, secrets: Secrets) -> Any:
         return tuple(masked(item, secrets) for item in value)
     if isinstance(value, dict):
         return {key: masked(item, secrets) for key, item in value.items()}
+    if isinstance(value, BaseModel):
+        return value.model_copy(
+            update={name: masked(getattr(value, name), secrets) for name in type(value).model_fields}
+        )
     if is_dataclass(value) and not isinstance(value, type):
         own = {about.name: getattr(value, about.name) for about in fields(value)}
         return replace(value, **{name: masked(item, secrets) for name, item in own.items()})

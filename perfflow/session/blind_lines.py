@@ -7,10 +7,11 @@ from collections.abc import Set as AbstractSet
 from itertools import groupby
 
 from perfflow.model.plain_data import to_json
+from perfflow.model.result import Blind
 from perfflow.session.session import RunSession
 from perfflow.store import run_folder
 from perfflow.store.record import record_of
-from perfflow.store.run_facts import BlindLines, ExecutedLines
+from perfflow.store.run_facts import ExecutedLines
 from perfflow.trees.patches import added_lines
 from perfflow.trees.repository import CodeState, Repository
 
@@ -42,8 +43,8 @@ def note_blind(session: RunSession, repository: Repository, base: CodeState, hea
         missed[file] = (lines & known) - executed
     shown = {file: tuple(_ranges(lines)) for file, lines in sorted(missed.items()) if lines}
     shown = dict(list(shown.items())[:_MOST_FILES])
-    found = BlindLines(changed, sum(map(len, missed.values())), shown)
-    session.folder.append({"event": "blind", **to_json(found)})
+    found = Blind(changed=changed, missed=sum(map(len, missed.values())), lines=shown)
+    session.folder.append({"event": "blind", **found.model_dump()})
 
 
 def _ranges(lines: AbstractSet[int]) -> Iterator[str]:

@@ -24,22 +24,18 @@ from perfflow.model.memory_curve import MemoryCurveOf
 from perfflow.model.metrics import MEMORY
 from perfflow.model.plain_data import from_json, to_json
 from perfflow.model.readings import NO_INNER, Design, Peak, Reading, Side
-from perfflow.model.result import Attribution
+from perfflow.model.result import Attribution, Blind, Expected, Optimization, RunInfo
 from perfflow.store.run_facts import (
+    BisectQuestion,
     Blame,
-    BlindLines,
     Branch,
     ExecutedLines,
-    Expectation,
     FoundHotspot,
     PlannedStep,
-    RunFacts,
     StepFindings,
     StepRecord,
     StoredProfile,
-    Try,
     UnchangedBenchmark,
-    no_run,
 )
 
 GROUP = "group"
@@ -245,7 +241,9 @@ class MetricSeries:
 class Record:
     """The measurements of a run, step by step and sample by sample."""
 
-    run: RunFacts = field(default_factory=no_run)
+    run: RunInfo = field(default_factory=lambda: RunInfo(id="", workflow="", component="", started="", seed=0))
+    """The facts of the run; the id is '' without an opening event."""
+    bisect: BisectQuestion | None = None
     machine: dict[str, Any] = field(default_factory=dict)
     trees: dict[str, Any] = field(default_factory=dict)
     criteria: Criteria = field(default_factory=Criteria)
@@ -254,7 +252,7 @@ class Record:
     planned: dict[str, PlannedStep] = field(default_factory=dict)
     steps: dict[str, StepRecord] = field(default_factory=dict)
     series: dict[tuple[str, str], MetricSeries] = field(default_factory=dict)
-    expected: dict[tuple[str, str], Expectation] = field(default_factory=dict)
+    expected: dict[tuple[str, str], Expected] = field(default_factory=dict)
     """Expectations from the calibration of this machine, by benchmark and metric."""
     interrupted: bool = False
     ended: bool = False
@@ -275,8 +273,8 @@ class Record:
     """The benchmarks that both sides execute alike, by step and benchmark."""
     executed: dict[str, ExecutedLines] = field(default_factory=dict)
     """What the benchmarks of a step execute of the changed files, by step, if it is known."""
-    blind: BlindLines | None = None
-    ledger: list[Try] = field(default_factory=list)
+    blind: Blind | None = None
+    ledger: list[Optimization] = field(default_factory=list)
     """Ledger entries that come from a stored result instead of from steps."""
     blamed: dict[tuple[str, str, str], Blame] = field(default_factory=dict)
     """Commits that touched a function, with a note, by benchmark, function and file."""
@@ -310,7 +308,7 @@ class Record:
                 self._resume(event)
             case "interrupted" | "end":
                 self.interrupted, self.ended = event["event"] == "interrupted", event["event"] == "end"
-                self.run = replace(self.run, finished=event["time"])
+                self.run = self.run.model_copy(update={"finished": event["time"]})
 
     def _take_machine(self, event: Mapping[str, Any]) -> None:
         """Fold the job of a group on another machine, the noise of a machine before measuring, or a kept build."""
@@ -338,7 +336,7 @@ class Record:
         elif event["event"] == "executed":
             self.executed[event["step"]] = from_json(ExecutedLines, event)
         elif event["event"] == "blind":
-            self.blind = from_json(BlindLines, event)
+            self.blind = Blind.model_validate(event)
         elif event["event"] == "layouts":
             self.without_layouts[event["step"], event["benchmark"]] = event["reason"]
         else:
@@ -362,7 +360,7 @@ class Record:
             self.kept.pop(name, None)
         self.trials[name].fold({key: value for key, value in event.items() if key != "trial"})
 
-    def tried(self) -> Iterator[Try]:
+    def tried(self) -> Iterator[Optimization]:
         """Yield the entries of the ledger, in the order of the plan."""
         yield from self.ledger
         for _, step in self.ended_steps():
@@ -401,21 +399,23 @@ class Record:
         """Fold the plan, the machine, the trees and the criteria of the run."""
         if event.get("schema", SCHEMA) != SCHEMA:
             raise ValueError(f"its schema is {event['schema']!r}, not {SCHEMA!r}")
-        self.run = from_json(RunFacts, event["run"])
+        self.run = RunInfo.model_validate(event["run"])
+        question = event["run"].get("bisect")
+        self.bisect = from_json(BisectQuestion, question) if question else None
         self.machine.update(event["machine"])
         self.trees.update(event["trees"])
         self.criteria = criteria_from_json(event["criteria"])
         self.data = event.get("data")
         for item in event.get("expected", []):
-            known = from_json(Expectation, item)
-            self.expected[known.benchmark, known.metric] = known
+            self.expected[item["benchmark"], item["metric"]] = Expected.model_validate(item)
         self.planned = {item["id"]: from_json(PlannedStep, item) for item in event["steps"]}
 
     def _resume(self, event: Mapping[str, Any]) -> None:
         """Fold the resumption of a run: clear its end, and forget steps that did not succeed."""
         self.interrupted = self.ended = False
         paused = self.run.paused + event["paused"]
-        self.run = replace(self.run, finished=None, resumed=(*self.run.resumed, event["time"]), paused=paused)
+        resumed = [*self.run.resumed, event["time"]]
+        self.run = self.run.model_copy(update={"finished": None, "resumed": resumed, "paused": paused})
         for step_id in event["selected"]:
             self.planned[step_id] = replace(self.planned[step_id], selected=True)
         for step_id in [name for name, step in self.steps.items() if step.status not in ("done", "cached")]:

@@ -23,11 +23,10 @@ from perfflow.model.criteria import criteria_from_json
 from perfflow.model.errors import UserError
 from perfflow.model.metrics import METRICS
 from perfflow.model.readings import StackCounts
-from perfflow.model.result import SCHEMA, ProfileResult, Result
+from perfflow.model.result import SCHEMA, Expected, ProfileResult, Result
 from perfflow.model.stacks import Stack, StackProfile, read_folded
 from perfflow.model.units import Dimension
 from perfflow.store import run_folder
-from perfflow.store.run_facts import Expectation
 from perfflow.store.run_folder import EVENTS, events, json_lines, only_writer
 from perfflow.tools import regular_files
 from perfflow.tools.read_file import OWN, kind_of
@@ -211,14 +210,21 @@ def calibration_entries(data: Sequence[Any]) -> list[CalibrationEntry]:
     return TypeAdapter(list[CalibrationEntry]).validate_python(list(data))
 
 
-def expected_noise(root: Path, identity: str, workflow: str, params: Mapping[str, Any]) -> Iterator[Expectation]:
-    """Yield the expectations for a run of this workflow with these parameters on this machine."""
+def expected_noise(
+    root: Path, identity: str, workflow: str, params: Mapping[str, Any]
+) -> Iterator[tuple[str, str, Expected]]:
+    """Yield benchmark, metric and calibration for a run of this workflow with these parameters on this machine."""
     wanted = _plain_calibration(params)
     for entry in load_calibrations(root, identity):
         finding = entry.finding
         if entry.workflow == workflow and _plain_calibration(entry.params) == wanted and finding.noise is not None:
-            told = finding.smallest_change, finding.within
-            yield Expectation(finding.benchmark, finding.metric, finding.noise, *told, entry.calibrated)
+            known = Expected(
+                noise=finding.noise,
+                smallest_change=finding.smallest_change,
+                within=finding.within,
+                calibrated=entry.calibrated,
+            )
+            yield finding.benchmark, finding.metric, known
 
 
 def disturbed_suites(root: Path, identity: str, workflow: str, params: Mapping[str, Any]) -> frozenset[str]:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any, Literal
+from typing import Literal
 
 from perfflow.model.kernels import KernelOf
 from perfflow.model.memory_curve import MemoryCurveOf
 from perfflow.model.plain_data import FLAT, SPARSE
 from perfflow.model.readings import Hotspot, Peak, Side, StackCounts
+from perfflow.model.result import CommitInfo, Optimization
 from perfflow.model.targets import NOWHERE, SourcePlace
 
 
@@ -21,58 +22,6 @@ class BisectQuestion:
     benchmarks: tuple[str, ...]
     metric: str
     first_parent: bool
-
-
-@dataclass(frozen=True)
-class PinnedItem:
-    """A file from another repository that a run used; see ``model.result.LibraryItem``."""
-
-    reference: str
-    commit: str
-    sha256: str
-
-
-@dataclass(frozen=True)
-class RunFacts:
-    """The facts of a run. ``accept``, ``guard`` and ``ruled_out`` are those of the optimize stage, None without one.
-
-    ``library`` is None if no file came from another repository. Times are RFC 3339 in UTC; ``finished`` is None until
-    the run has ended. ``budget`` is in s, and ``paused`` the s between interruptions and resumptions. ``chosen`` are
-    the globs of the benchmarks that it measures, () for all, and ``shard`` its part of them, such as ``2/4``.
-    """
-
-    id: str
-    workflow: str
-    component: str
-    started: str
-    seed: int
-    file: str = ""
-    params: Mapping[str, Any] = field(default_factory=dict)
-    digest: str = ""
-    version: str = ""
-    budget: float | None = None
-    chosen: tuple[str, ...] = ()
-    shard: str = field(default="", metadata=SPARSE)
-    command: tuple[str, ...] = ()
-    out: str = ""
-    data_missing: tuple[str, ...] = ()
-    library: tuple[PinnedItem, ...] | None = field(default=None, metadata=SPARSE)
-    template: str = "report"
-    accept: float | None = field(default=None, metadata=SPARSE)
-    guard: tuple[str, ...] | None = field(default=None, metadata=SPARSE)
-    ruled_out: Mapping[str, str] | None = field(default=None, metadata=SPARSE)
-    warnings: tuple[str, ...] = ()
-    across_machines: bool = False
-    bisect: BisectQuestion | None = None
-    finished: str | None = None
-    resumed: tuple[str, ...] = ()
-    paused: float = 0.0
-    judged_by: tuple[str, ...] = ()
-
-
-def no_run() -> RunFacts:
-    """Return the facts of a run without an opening event: the id is ''."""
-    return RunFacts(id="", workflow="", component="", started="", seed=0)
 
 
 @dataclass(frozen=True)
@@ -100,36 +49,6 @@ class ExecutedLines:
 
 
 @dataclass(frozen=True)
-class BlindLines:
-    """Changed lines that no benchmark executes; see ``model.result.Blind``."""
-
-    changed: int
-    missed: int
-    lines: Mapping[str, tuple[str, ...]]
-
-
-@dataclass(frozen=True)
-class Expectation:
-    """The calibration of one metric of a benchmark on this machine; see ``model.result.Expected``."""
-
-    benchmark: str
-    metric: str
-    noise: float | None
-    smallest_change: float | None
-    within: float | None
-    calibrated: str
-
-
-@dataclass(frozen=True)
-class Touching:
-    """A commit that touched a function; ``revision`` is '' for uncommitted changes."""
-
-    revision: str
-    subject: str
-    author: str = ""
-
-
-@dataclass(frozen=True)
 class Blame:
     """The commits that touched a slower function, newest first, and a note about them.
 
@@ -140,7 +59,7 @@ class Blame:
     benchmark: str
     function: str
     file: str
-    commits: tuple[Touching, ...] = ()
+    commits: tuple[CommitInfo, ...] = ()
     note: str = ""
     defined_in: str = field(default="", metadata=SPARSE)
     defined_at: int = field(default=0, metadata=SPARSE)
@@ -279,68 +198,6 @@ class BenchmarkCosts:
 
 
 @dataclass(frozen=True)
-class Effect:
-    """A change with its interval, as a share of the tree it was compared with; up is better."""
-
-    value: float
-    low: float
-    high: float
-
-
-@dataclass(frozen=True)
-class TryFigures:
-    """The row that decided about a try; ``before`` and ``after`` are in base units."""
-
-    benchmark: str
-    metric: str
-    unit: str
-    pairs: int
-    before: float | None
-    after: float | None
-    effect: Effect | None = field(default=None, metadata=SPARSE)
-
-
-@dataclass(frozen=True)
-class LastWords:
-    """The last output of the command that caused a rejection; ``log`` is relative to the run's folder."""
-
-    tail: tuple[str, ...]
-    log: str
-
-
-@dataclass(frozen=True)
-class TriedChange:
-    """The changes of a try: code ('' if the diff is too long for an event), environment and parameters."""
-
-    diff: str = ""
-    diff_file: str = ""
-    files: tuple[str, ...] = ()
-    lines: int = 0
-    env: Mapping[str, str] = field(default_factory=dict)
-    params: Mapping[str, Any] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class Try:
-    """One entry of the optimize stage's ledger; ``bound`` is the share of its hotspot, the largest possible effect."""
-
-    id: str
-    technique: str
-    why: str
-    decision: Literal["accepted", "rejected", "skipped"]
-    reason: str
-    bound: float | None = None
-    figures: TryFigures | None = field(default=None, metadata=FLAT)
-    words: LastWords | None = field(default=None, metadata=FLAT)
-    change: TriedChange | None = field(default=None, metadata=FLAT)
-
-    @property
-    def effect(self) -> Effect | None:
-        """The measured effect, None if it is not known."""
-        return self.figures.effect if self.figures else None
-
-
-@dataclass(frozen=True)
 class StepFindings:
     """The findings of a step besides its samples; ``devices`` are the GPUs that it used."""
 
@@ -350,7 +207,7 @@ class StepFindings:
     peaks: tuple[Peak, ...] = field(default=(), metadata=SPARSE)
     kernels: tuple[KernelOf, ...] = field(default=(), metadata=SPARSE)
     costs: tuple[BenchmarkCosts, ...] = field(default=(), metadata=SPARSE)
-    optimizations: tuple[Try, ...] = field(default=(), metadata=SPARSE)
+    optimizations: tuple[Optimization, ...] = field(default=(), metadata=SPARSE)
     memory: tuple[MemoryCurveOf, ...] = field(default=(), metadata=SPARSE)
 
     def __add__(self, other: StepFindings) -> StepFindings:
@@ -389,5 +246,5 @@ class StepRecord:
     peaks: tuple[Peak, ...] = ()
     kernels: tuple[KernelOf, ...] = ()
     costs: tuple[BenchmarkCosts, ...] = ()
-    optimizations: tuple[Try, ...] = ()
+    optimizations: tuple[Optimization, ...] = ()
     memory: tuple[MemoryCurveOf, ...] = ()

@@ -13,12 +13,11 @@ from dataclasses import dataclass, replace
 
 from perfflow.model.criteria import Accepted, Criteria, Thresholds
 from perfflow.model.metrics import TECHNIQUES, TIMES, Better
-from perfflow.model.result import Benchmark, Cheaper, GatesBy, Reason, ReasonKind, reason
+from perfflow.model.result import Benchmark, Cheaper, GatesBy, Optimization, Reason, ReasonKind, reason
 from perfflow.model.targets import matches
 from perfflow.model.units import format_change
 from perfflow.stats.paired_test import Interval
 from perfflow.store.record import Record
-from perfflow.store.run_facts import Try
 from perfflow.verdict.clocks import contradiction, witnesses
 from perfflow.verdict.comparison import ComparedMetric
 from perfflow.verdict.decide import Ruling, rule
@@ -291,7 +290,7 @@ def _mark(item: Accepted) -> str:
 _WORDS = {"accepted": "kept", "rejected": "reverted", "skipped": "not tried"}
 
 
-def cheaper_than(found: Try, before: Sequence[Try], why_not: Mapping[str, str]) -> list[Cheaper]:
+def cheaper_than(found: Optimization, before: Sequence[Optimization], why_not: Mapping[str, str]) -> list[Cheaper]:
     """Return the state of each technique that is before that of ``found`` in the hierarchy; none if it is not in it.
 
     ``before`` are the earlier tries; ``why_not`` maps the techniques that the workflow rules out to the reasons.
@@ -302,7 +301,7 @@ def cheaper_than(found: Try, before: Sequence[Try], why_not: Mapping[str, str]) 
     return [_state(name, before, why_not) for name in TECHNIQUES[: TECHNIQUES.index(technique)]]
 
 
-def _state(technique: str, before: Sequence[Try], why_not: Mapping[str, str]) -> Cheaper:
+def _state(technique: str, before: Sequence[Optimization], why_not: Mapping[str, str]) -> Cheaper:
     own = [item for item in before if item.technique == technique]
     said = ", ".join(f"{item.id} {_WORDS[item.decision]}" for item in own)
     if any(item.decision != "skipped" for item in own):

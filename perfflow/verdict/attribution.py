@@ -41,7 +41,7 @@ from statistics import NormalDist
 
 from perfflow.model.metrics import METRICS, TIMES
 from perfflow.model.readings import HOTSPOT, Side
-from perfflow.model.result import Attribution, Benchmark, CommitInfo, HotspotResult
+from perfflow.model.result import Attribution, Benchmark, HotspotResult
 from perfflow.store.record import Record
 from perfflow.store.run_facts import BenchmarkCosts, Blame, FunctionCost
 from perfflow.verdict.findings import Findings, waits_longer
@@ -223,7 +223,7 @@ def _attribution(
         share=item.share,
         share_low=item.interval[0] if item.interval else None,
         share_high=item.interval[1] if item.interval else None,
-        commits=[CommitInfo(**vars(commit)) for commit in blamed.commits],
+        commits=list(blamed.commits),
         note="; ".join(_notes(row, entry, item, sampled, blamed.note)),
         samples=sampled,
         region_share=regions[found.region] if found.region else None,

@@ -12,29 +12,10 @@ from perfflow.model.criteria import criteria_from_json
 from perfflow.model.metrics import is_exact
 from perfflow.model.plain_data import from_json
 from perfflow.model.readings import NO_INNER, Reading, Side
-from perfflow.model.result import (
-    AsBuilt,
-    Benchmark,
-    Expected,
-    ReasonKind,
-    Result,
-    Sample,
-    StepResult,
-    is_untimed,
-    measured_of,
-)
+from perfflow.model.result import AsBuilt, Benchmark, ReasonKind, Result, Sample, StepResult, is_untimed, measured_of
 from perfflow.model.tree_facts import tree_of
 from perfflow.store.record import MetricSeries, Record, reading_from_json
-from perfflow.store.run_facts import (
-    BlindLines,
-    Branch,
-    Expectation,
-    PlannedStep,
-    RunFacts,
-    StepRecord,
-    Try,
-    UnchangedBenchmark,
-)
+from perfflow.store.run_facts import Branch, PlannedStep, StepRecord, UnchangedBenchmark
 
 
 def record_of_result(result: Result) -> Record:
@@ -45,14 +26,14 @@ def record_of_result(result: Result) -> Record:
         if row.decision != "not measured" and not is_untimed(row)
     }
     return Record(
-        run=from_json(RunFacts, result.run.model_dump()),
+        run=result.run,
         machine=result.machine,
         trees=result.trees,
         criteria=criteria_from_json(result.criteria),
         data=result.data,
         attributed=result.attributions,
-        blind=from_json(BlindLines, result.blind.model_dump()) if result.blind else None,
-        expected={(row.name, row.metric): _expectation(row, row.expected) for row in result.benchmarks if row.expected},
+        blind=result.blind,
+        expected={(row.name, row.metric): row.expected for row in result.benchmarks if row.expected},
         planned={step.id: from_json(PlannedStep, step.model_dump()) for step in result.steps},
         steps=_steps(result),
         series={key: _series(row) for key, row in measured.items()},
@@ -63,17 +44,13 @@ def record_of_result(result: Result) -> Record:
         },
         interrupted=result.run.interrupted and result.run.finished is not None,
         ended=not result.run.interrupted,
-        ledger=[from_json(Try, item.model_dump()) for item in result.optimizations],
+        ledger=[item.model_copy(update={"revision": None, "cheaper": []}) for item in result.optimizations],
         branch=_branch(result),
         kept={item.id: item.revision or "" for item in result.optimizations if item.decision == "accepted"},
         stopped={(row.step, row.name): row.stopped for row in result.benchmarks if row.stopped},
         measured_twice=_measured_twice(result),
         without_layouts={(row.step, row.name): row.as_built for row in result.benchmarks if row.as_built},
     )
-
-
-def _expectation(row: Benchmark, known: Expected) -> Expectation:
-    return Expectation(row.name, row.metric, known.noise, known.smallest_change, known.within, known.calibrated)
 
 
 def _measured_twice(result: Result) -> dict[str, list[tuple[str, str, str]]]:

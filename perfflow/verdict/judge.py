@@ -26,7 +26,6 @@ from perfflow.model.result import (
     SCHEMA,
     AsBuilt,
     Benchmark,
-    Blind,
     Bounds,
     ConfirmationOf,
     Expected,
@@ -52,7 +51,7 @@ from perfflow.model.targets import Names
 from perfflow.model.units import Dimension, format_change, format_quantity, format_threshold
 from perfflow.stats.paired_test import Interval, pair_spread
 from perfflow.store.record import GroupJob, MetricSeries, Record, reading_to_json
-from perfflow.store.run_facts import PlannedStep, StepRecord, Try
+from perfflow.store.run_facts import PlannedStep, StepRecord
 from perfflow.tools.adapter import OPTIONAL_ROLES, Role
 from perfflow.verdict import acceptance, evidence, gating, out_of_time, row_text, targets, untimed
 from perfflow.verdict.acceptance import cheaper_than, trade_off, worst
@@ -106,7 +105,7 @@ _LOST = "the run ended before it was kept"
 def ledger(record: Record) -> Iterator[Optimization]:
     """Yield the tries in the order of the plan. A try that was accepted but not kept is reported as rejected."""
     kept_steps = {name.partition("[")[0] for name in record.kept}
-    before: list[Try] = []
+    before: list[Optimization] = []
     for found in record.tried():
         decision, reason, name = found.decision, found.reason, found.id
         if decision == "accepted" and name not in record.kept:
@@ -114,8 +113,8 @@ def ledger(record: Record) -> Iterator[Optimization]:
             decision, reason = "rejected", f"{_OTHER if lost else _LOST}: {reason}"
         revision = record.kept.get(name) if decision == "accepted" else None
         cheaper = cheaper_than(found, before, record.run.ruled_out or {})
-        before.append(replace(found, decision=decision, reason=reason))
-        yield Optimization(**to_json(before[-1]), revision=revision, cheaper=cheaper)
+        before.append(found.model_copy(update={"decision": decision, "reason": reason}))
+        yield before[-1].model_copy(update={"revision": revision, "cheaper": cheaper})
     if not record.ledger:
         yield from _untried(record)
 
@@ -271,7 +270,7 @@ def judge(record: Record, criteria: Criteria) -> Result:
         optimizations=list(ledger(record)),
         verification=verification,
         attributions=blamed,
-        blind=Blind(**to_json(record.blind)) if record.blind else None,
+        blind=record.blind,
         recommendations=list(found.advice),
         confirmations=[*_confirmations(measured), *confirmed],
         routes=list(routes_taken(found)),
@@ -296,7 +295,7 @@ def _run_info(record: Record) -> RunInfo:
         # The clock may have been set back between an interruption and the resumed run.
         elapsed = (datetime.fromisoformat(finished) - datetime.fromisoformat(started)).total_seconds()
         seconds = max(0.0, elapsed - record.run.paused)
-    return RunInfo(**to_json(record.run), seconds=seconds, interrupted=not record.ended)
+    return record.run.model_copy(update={"seconds": seconds, "interrupted": not record.ended})
 
 
 def _row(
@@ -314,7 +313,7 @@ def _row(
         ruling = Ruling("unproven", "ok", note=choice.refuted[key])
     worse = ruling.decision in ("regressed", "unproven")
     known = item.change is not None and not math.isnan(item.change.estimate)
-    expected = Expected(**vars(record.expected[key])) if key in record.expected else None
+    expected = record.expected.get(key)
     # Rows that do not gate, such as wall time beside CPU time, get no note about noise.
     note = ruling.note if item.layouts is None or key in choice.gating else ""
     noisier = noisier_than_expected(item, expected) if key in choice.gating and series.paired else ""

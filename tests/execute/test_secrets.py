@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from perfflow.model.result import Optimization
 from perfflow.model.secrets import MASK, Secrets, is_harmless, is_secret, masked, secrets_in
-from perfflow.store.run_facts import StepFindings, Try
+from perfflow.store.run_facts import StepFindings
 
 SECRET = re.findall(
     r"\S+",
@@ -100,7 +101,10 @@ def test_one_inside_or_across_another_leaves_no_part_of_it() -> None:
 
 def test_typed_findings_are_masked_field_by_field() -> None:
     found = StepFindings(
-        optimizations=(Try("a", "memory", "for 23456789x", "skipped", "no 23456789x"),), devices=("A100",)
+        optimizations=(
+            Optimization(id="a", technique="memory", why="for 23456789x", decision="skipped", reason="no 23456789x"),
+        ),
+        devices=("A100",),
     )
     (tried,) = masked(found, secrets_in({"A_TOKEN": "23456789x"})).optimizations
     assert (tried.why, tried.reason) == ("for ***", "no ***")

@@ -10,48 +10,39 @@ import pytest
 from perfflow.model.kernels import Advice, KernelFacts, KernelOf
 from perfflow.model.plain_data import from_json, to_json
 from perfflow.model.readings import Hotspot, Peak, Side
+from perfflow.model.result import Optimization
 from perfflow.model.targets import SourcePlace, Use
 from perfflow.store.run_facts import (
     BenchmarkCosts,
-    Effect,
     FoundHotspot,
     FunctionCost,
-    LastWords,
     PlannedStep,
-    RunFacts,
     Scaling,
     SideCost,
     StepRecord,
     StoredProfile,
-    TriedChange,
-    Try,
-    TryFigures,
 )
 
 SPOT = Hotspot("f", 0.4, "time", "perf", "a.c", 3)
-FIGURES = TryFigures("b", "time", "s", 12, 2.0, 1.0, Effect(1.0, 0.9, 1.1))
 COST = FunctionCost("f", "a.c", 3, "", "", SideCost(1.0, 0.5, None), SideCost(2.0, 0.6, 0.1))
 STEP = PlannedStep(
     "s", "measure", "command", "measure", scaling=Scaling("n", 10.0, "s[n=10]", "s"), confirms=("a", "b")
 )
 WHOLE = [
     STEP,
-    RunFacts("r", "w", "c", "2026-01-01T00:00:00Z", 1, params={"n": 3}, guard=()),
     KernelOf(
         KernelFacts("k", "ncu", limiters=("x",), stalls={"a": 1.0}, advice=(Advice("r", "t", 0.1),)), "b", "baseline"
     ),
     FoundHotspot(SPOT, Side.CANDIDATE),
     FoundHotspot(SPOT, Side.BASELINE, SourcePlace("f", 1, (Use.IN_LOOP, Use.TEXT))),
     BenchmarkCosts("b", "time", "perf", "timed", None, "", {Side.BASELINE: 2}, {Side.BASELINE: 3.0}, (COST,)),
-    Try("t", "", "", "accepted", "why", None, FIGURES, None, TriedChange("d", "f", ("a.c",), 1, {"A": "1"}, {"n": 2})),
-    Try("t", "", "", "rejected", "why", 0.5, words=LastWords((), "steps/t/log")),
     StepRecord(
         "s",
         "done",
         profiles=(StoredProfile(Side.BASELINE, "p", "folded", "0"),),
         hotspots=(FoundHotspot(SPOT, Side.BASELINE),),
         peaks=(Peak("bandwidth", 1e9),),
-        optimizations=(Try("t", "", "", "skipped", "why"),),
+        optimizations=(Optimization(id="t", technique="", why="", decision="skipped", reason="why", lines=2),),
     ),
 ]
 
@@ -63,9 +54,7 @@ def test_what_is_written_is_read_as_it_was(made: Any) -> None:
 
 def test_flat_parts_stand_beside_the_other_keys_and_defaults_are_left_out() -> None:
     assert list(to_json(FoundHotspot(SPOT, Side.BASELINE)))[-2:] == ["benchmark", "tree"]
-    assert {"effect", "tail", "diff"} & to_json(Try("t", "", "", "skipped", "why")).keys() == set()
     assert "benchmark" not in to_json(StoredProfile(Side.BASELINE, "p", "folded", "0"))
-    assert to_json(RunFacts("r", "w", "c", "", 1, guard=()))["guard"] == []
 
 
 def test_keys_and_words_of_a_later_version_are_left_out() -> None:

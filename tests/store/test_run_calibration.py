@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from perfflow.model.errors import UserError
+from perfflow.model.result import Expected
 from perfflow.store.result_file import (
     CalibrationEntry,
     CalibrationFinding,
@@ -17,7 +18,6 @@ from perfflow.store.result_file import (
     load_calibrations,
     store_calibration,
 )
-from perfflow.store.run_facts import Expectation
 
 
 def entry(
@@ -63,8 +63,8 @@ def test_a_whole_calibration_replaces_its_workflow_and_a_partial_one_its_steps(t
 
 def test_a_run_expects_its_own_workflow_with_its_own_parameters(tmp_path: Path) -> None:
     store_calibration(tmp_path, "m", [entry(), entry(benchmark="exact", noise=None)], whole=True)
-    wanted = Expectation("a", "time", 0.01, smallest_change=0.03, within=2.0, calibrated="2026-01-01T00:00:00Z")
-    assert list(expected_noise(tmp_path, "m", "flow", {"size": 10})) == [wanted]
+    known = Expected(noise=0.01, smallest_change=0.03, within=2.0, calibrated="2026-01-01T00:00:00Z")
+    assert list(expected_noise(tmp_path, "m", "flow", {"size": 10})) == [("a", "time", known)]
     assert list(expected_noise(tmp_path, "m", "flow", {"size": 11})) == []
     assert list(expected_noise(tmp_path, "m", "second", {"size": 10})) == []
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from perfflow.model.criteria import Criteria
@@ -25,7 +23,7 @@ def gated(factor: float, wanted: Criteria | None = None, *, work: float = 1.0, g
         event["baseline"].append(reading("throughput", 1e6 / event["baseline"][0]["value"]))
         event["candidate"].append(reading("throughput", work * 1e6 / event["candidate"][0]["value"]))
     made = record(*events, ended("b"), criteria=known)
-    made.run = replace(made.run, guard=("**",) if guard else ())
+    made.run = made.run.model_copy(update={"guard": ["**"] if guard else []})
     made.trees = dict(REVISIONS)
     return judge(made, known)
 

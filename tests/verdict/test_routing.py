@@ -238,7 +238,7 @@ def test_the_brief_has_what_whoever_is_next_needs() -> None:
     events = [ended(step["id"]) for step in steps]
     wanted = criteria({"io": {"time": "<1.005s"}}, per_glob={"core/**": {"action": 0.055}})
     found, _ = findings({"core/parse": 1.25, "io": 1.01}, *events, wanted=wanted, blamed=blamed, steps=steps)
-    found.record.run = replace(found.record.run, params={"size": "a b", "fast": True})
+    found.record.run = found.record.run.model_copy(update={"params": {"size": "a b", "fast": True}})
     brief = taken(found).brief
     assert brief.regressed == ["core/parse time: +25.0%, over the action threshold of 5.5%"]
     assert brief.thresholds == [

@@ -352,7 +352,7 @@ def require_same(path: Path, opened: Opened, ends: Endpoints, asked: BisectReque
     before = [tree_of(record.trees, side).revision for side in Side]
     if before != [ends.good.revision, ends.bad.revision]:
         raise UserError.of(f"{path}: this run is not a bisection of these two revisions", AGAIN)
-    if record.run.digest != digest(opened) or record.run.bisect != question(asked):
+    if record.run.digest != digest(opened) or record.bisect != question(asked):
         raise UserError.of(f"{path}: the workflow or the options differ from those of this run", AGAIN)
     if not were_compared(path):
         raise UserError.of(f"{path}: it was interrupted before good was compared with bad", AGAIN)

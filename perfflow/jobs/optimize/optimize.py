@@ -36,6 +36,7 @@ from perfflow.model.errors import UserError
 from perfflow.model.metrics import COMPARED_STATISTICS
 from perfflow.model.plain_data import to_json
 from perfflow.model.readings import Side
+from perfflow.model.result import Bounds, Optimization
 from perfflow.model.secrets import masked
 from perfflow.model.stacks import Stack, read_folded, share_below
 from perfflow.model.targets import matches
@@ -48,7 +49,7 @@ from perfflow.session.steps.by_role import performer_of
 from perfflow.session.steps.check import command
 from perfflow.store import run_folder
 from perfflow.store.record import Record, record_of
-from perfflow.store.run_facts import Branch, Effect, LastWords, StepFindings, TriedChange, Try, TryFigures
+from perfflow.store.run_facts import Branch, StepFindings
 from perfflow.store.run_folder import Subrun, write_text
 from perfflow.tools.adapter import Role
 from perfflow.trees import commits, patches
@@ -152,42 +153,57 @@ def ledger_entry(
     reason: str,
     row: ComparedMetric | None = None,
     bound: float | None = None,
-) -> Try:
+) -> Optimization:
     """Return the entry of one try."""
-    figures = _figures(row) if row else None
-    return Try(name, planned.step.technique or "", planned.step.why or "", decision, reason, bound, figures)
-
-
-def _figures(row: ComparedMetric) -> TryFigures:
-    effect = effect_of(row)
-    return TryFigures(
-        benchmark=row.benchmark,
-        metric=row.metric.name,
-        unit=row.metric.dimension.base_unit,
-        pairs=row.pairs,
-        before=row.baseline.value if row.baseline else None,
-        after=row.candidate.value if row.candidate else None,
-        effect=Effect(effect.estimate, effect.low, effect.high) if effect else None,
+    return Optimization(
+        id=name,
+        technique=planned.step.technique or "",
+        why=planned.step.why or "",
+        decision=decision,
+        reason=reason,
+        bound=bound,
+        **(_figures(row) if row else {}),
     )
 
 
-def with_change(found: Try, change: AppliedChange, path: str) -> Try:
+def _figures(row: ComparedMetric) -> dict[str, Any]:
+    effect = effect_of(row)
+    return {
+        "benchmark": row.benchmark,
+        "metric": row.metric.name,
+        "unit": row.metric.dimension.base_unit,
+        "pairs": row.pairs,
+        "before": row.baseline.value if row.baseline else None,
+        "after": row.candidate.value if row.candidate else None,
+        "effect": Bounds(value=effect.estimate, low=effect.low, high=effect.high) if effect else None,
+    }
+
+
+def with_change(found: Optimization, change: AppliedChange, path: str) -> Optimization:
     """Add the change to an entry; ``path`` is that of the diff in the run's folder."""
     text, files = change.difference.text, change.difference.files
-    made = TriedChange(
-        diff=text if len(text) <= LONGEST_DIFF else "",
-        diff_file=path if files else "",
-        files=tuple(file.path for file in files),
-        lines=change.difference.lines,
-        env=dict(change.own.env),
-        params=dict(change.own.params),
+    return found.model_copy(
+        update={
+            "diff": text if len(text) <= LONGEST_DIFF else "",
+            "diff_file": path if files else "",
+            "files": [file.path for file in files],
+            "lines": change.difference.lines,
+            "env": dict(change.own.env),
+            "params": dict(change.own.params),
+        }
     )
-    return replace(found, change=made)
 
 
-def message_of(found: Try) -> str:
+def _proven_effect(rival: Rival) -> float:
+    """Return the smallest effect that is proven."""
+    low = rival.found.effect.low if rival.found.effect else None
+    return -math.inf if low is None else low
+
+
+def message_of(found: Optimization) -> str:
     """Return the commit message of an accepted change: ``perf: <change> (<effect>)``, and the reason below."""
-    effect = format_change(found.effect.value) if found.effect else "effect unknown"
+    known = found.effect.value if found.effect else None
+    effect = "effect unknown" if known is None else format_change(known)
     change = " ".join((found.why or found.id).split())
     return f"perf: {change} ({effect})\n\n{found.id}: {found.reason}\n"
 
@@ -206,7 +222,7 @@ class Rival:
     planned: Planned
     change: AppliedChange
     subrun: Subrun
-    found: Try
+    found: Optimization
 
 
 class Optimizer(TreeWork):
@@ -219,14 +235,14 @@ class Optimizer(TreeWork):
         self._slots: Slots | None = None
         self._kept: AcceptedState | None = None
         self._record = Record()
-        self._ledger: list[Try] = []
+        self._ledger: list[Optimization] = []
         self._no_idea = False
         self._stop = ""
         self._rivals: list[Rival] = []
         self._original: CodeState | None = None
         self._kept_names: list[str] = []
 
-    def _try(self, planned: Planned, run: StepRun, name: str, attempt: int, bound: float | None) -> Try:
+    def _try(self, planned: Planned, run: StepRun, name: str, attempt: int, bound: float | None) -> Optimization:
         """Apply one change, build it, check it, measure it against the accepted state, and keep or reject it."""
         kept, subrun = self._begun(), self._subrun(name)
         change: AppliedChange | None = None
@@ -240,7 +256,7 @@ class Optimizer(TreeWork):
             acceptance = self._judged(subrun.record)
         except (RejectedError, PreparationError) as error:
             found = ledger_entry(planned, name, "rejected", str(error), bound=bound)
-            found = replace(found, words=self._last_words(error))
+            found = found.model_copy(update=self._last_words(error))
             self._no_idea = isinstance(error, NoProposalError)
             return self._kept_diff(found, change, subrun)
         decision: Decision = "accepted" if acceptance.accepted else "rejected"
@@ -266,7 +282,7 @@ class Optimizer(TreeWork):
 
     def _try_candidate(self, _: RunSession, planned: Planned, run: StepRun) -> None:
         """Try one candidate, and put its ledger entries into ``run``. Raises Failure and PreparationError."""
-        entries: list[Try] = []
+        entries: list[Optimization] = []
         try:
             self._try_as_often_as_asked(planned, run, entries)
         except UserError as error:
@@ -281,7 +297,7 @@ class Optimizer(TreeWork):
             run.found = StepFindings(optimizations=tuple(entries))
         run.exit_code = 0
 
-    def _try_as_often_as_asked(self, planned: Planned, run: StepRun, entries: list[Try]) -> None:
+    def _try_as_often_as_asked(self, planned: Planned, run: StepRun, entries: list[Optimization]) -> None:
         """Try a candidate once, and a proposer up to the stage's number of attempts. Skip it if it cannot gain."""
         kept = self._begun()
         self._settle(but=planned.step.id)
@@ -385,7 +401,7 @@ class Optimizer(TreeWork):
         if not rivals:
             return
         kept = self._begun()
-        best = max(rivals, key=lambda rival: rival.found.effect.low if rival.found.effect else -math.inf)
+        best = max(rivals, key=_proven_effect)
         self._rivals = [rival for rival in self._rivals if rival not in rivals]
         kept.set_up(lambda: self._subrun(ORIGINAL), best.planned)
         settings = best.change.own.on_top(kept.settings)
@@ -409,7 +425,12 @@ class Optimizer(TreeWork):
             if planned.step.propose:
                 brief = subrun.step(planned.id) / "brief.json"
                 told = brief_of(
-                    self._stage, self._latest(), self._targets(), map(to_json, self._ledger), kept.other.path, attempt
+                    self._stage,
+                    self._latest(),
+                    self._targets(),
+                    [item.model_dump(exclude_defaults=True) for item in self._ledger],
+                    kept.other.path,
+                    attempt,
                 )
                 write_text(brief, json.dumps(told, ensure_ascii=False, indent=1) + "\n")
                 doing = proposing(planned, brief)
@@ -455,15 +476,15 @@ class Optimizer(TreeWork):
         elif effect is not None and effect < self._stage.diminishing:
             self._stop = f"diminishing: the last accepted change brought {effect:.1%}"
 
-    def _last_words(self, error: Exception) -> LastWords | None:
+    def _last_words(self, error: Exception) -> dict[str, Any]:
         """Return the last lines of the command that caused a rejection, and the path of its log."""
         log = error.log if isinstance(error, RejectedError) else None
         if log is None:
-            return None
+            return {}
         tail = masked(list(invoke.tail(log)), self._session.context.secrets)
-        return LastWords(tuple(tail), str(log.relative_to(self._folder.path)))
+        return {"tail": tail, "log": str(log.relative_to(self._folder.path))}
 
-    def _kept_diff(self, found: Try, change: AppliedChange | None, subrun: Subrun) -> Try:
+    def _kept_diff(self, found: Optimization, change: AppliedChange | None, subrun: Subrun) -> Optimization:
         if change is None:
             return found
         path = self._folder.step(subrun.name) / DIFF
@@ -530,28 +551,26 @@ class Optimizer(TreeWork):
             if found.id not in self._record.kept:
                 self._recall_rival(kept, found)
                 continue
-            made = found.change or TriedChange()
-            if made.diff_file:
-                tree = self._patched(kept.state.tree, made)
+            if found.diff_file:
+                tree = self._patched(kept.state.tree, found)
                 kept.state = commits.commit(self._repository, tree, kept.state, message_of(found))
-            kept.settings = Settings(made.env, made.params).on_top(kept.settings)
+            kept.settings = Settings(found.env, found.params).on_top(kept.settings)
             self._kept_names.append(found.id)
             if self._targets_met(self._record.trials.get(found.id, Record())):
                 self._stop = MET
 
-    def _recall_rival(self, kept: AcceptedState, found: Try) -> None:
+    def _recall_rival(self, kept: AcceptedState, found: Optimization) -> None:
         """Restore an acceptable alternative, unless the interrupted run had already chosen one of its step."""
         planned = next((item for item in self._stage.candidates if item.id == found.id), None)
         settled = any(name.partition("[")[0] == found.id.partition("[")[0] for name in self._record.kept)
         if planned is None or settled:
             return
-        made = found.change or TriedChange()
-        own, tree = Settings(made.env, made.params), self._patched(kept.state.tree, made)
+        own, tree = Settings(found.env, found.params), self._patched(kept.state.tree, found)
         change = change_of(self._repository, self._stage.own, kept.state.tree, tree, own)
         trial = self._record.trials.get(found.id, Record(run=self._record.run, planned=self._record.planned))
         self._rivals.append(Rival(planned, change, Subrun(self._folder, found.id, trial), found))
 
-    def _patched(self, tree: str, made: TriedChange) -> str:
+    def _patched(self, tree: str, made: Optimization) -> str:
         """Return the tree with the diff of a try applied; the same tree if the try changed no code."""
         if not made.diff_file:
             return tree

@@ -241,5 +241,5 @@ def _rejudge_record(record: Record, thresholds: Sequence[str]) -> tuple[Result, 
     if thresholds:
         benchmarks = {benchmark for benchmark, _ in record.series}
         record.criteria, notes = with_thresholds(record.criteria, thresholds, benchmarks)
-        record.run = replace(record.run, judged_by=(*record.run.judged_by, *thresholds))
+        record.run = record.run.model_copy(update={"judged_by": [*record.run.judged_by, *thresholds]})
     return judge(record, record.criteria), "; ".join(notes)

@@ -21,9 +21,8 @@ from perfflow.jobs.history.collect import record as add_to_history
 from perfflow.jobs.optimize.optimize import Optimizer
 from perfflow.machine.facts import facts
 from perfflow.model.errors import UserError
-from perfflow.model.plain_data import to_json
 from perfflow.model.readings import Side
-from perfflow.model.result import Result
+from perfflow.model.result import Expected, Result
 from perfflow.model.tree_facts import tree_of
 from perfflow.plan.groups import Benchmarks, Group, Shard, shard_of, sharded
 from perfflow.plan.plan import Planned, building_steps, draws_layouts, stage_plan
@@ -53,7 +52,6 @@ from perfflow.session.steps.by_role import performer_of
 from perfflow.store import result_file, run_folder
 from perfflow.store.receipts import manifest
 from perfflow.store.record import record_of
-from perfflow.store.run_facts import Expectation
 from perfflow.store.run_folder import RunFolder, json_lines
 from perfflow.tools.adapter import Role
 from perfflow.trees.overlay import overlaid
@@ -359,7 +357,7 @@ def _placed(session: RunSession, chosen: _Chosen, request: RunRequest, folder: R
 class _Calibrated:
     """What the calibration of this machine tells about the workflow."""
 
-    expected: list[Expectation] = field(default_factory=list)
+    expected: list[tuple[str, str, Expected]] = field(default_factory=list)
     disturbed: frozenset[str] = frozenset()
     """Steps with a suite whose benchmarks disturb each other."""
 
@@ -490,7 +488,11 @@ def _begun(chosen: _Chosen, request: RunRequest, folder: RunFolder, progress: Pr
         opening["trees"]["baseline"] |= request.about_base
         if own := own_template(opened.draft):
             run_folder.write_text(folder.path / run_folder.TEMPLATE, own.read_text(encoding="utf-8"))
-        folder.append(opening | {"expected": [to_json(item) for item in chosen.calibrated.expected]})
+        expected = [
+            {"benchmark": name, "metric": metric, **known.model_dump()}
+            for name, metric, known in chosen.calibrated.expected
+        ]
+        folder.append(opening | {"expected": expected})
     measuring = [item for item in opened.plan.steps if item.id in steps and item.role is Role.MEASURE]
     session = RunSession(context, folder, progress, performer_of, request.lock_timeout)
     session.deadline = Deadline(request.budget, lambda: session.waits.seconds)

@@ -23,14 +23,14 @@ from perfflow.execute.prepare import ReadyProcess
 from perfflow.model.errors import UserError
 from perfflow.model.plain_data import to_json
 from perfflow.model.readings import Cost, Parsed, Side
-from perfflow.model.result import Attribution
+from perfflow.model.result import Attribution, CommitInfo
 from perfflow.model.targets import matches
 from perfflow.session.evidence import sources_of
 from perfflow.session.own_code import SourceFiles
 from perfflow.session.session import RunSession
 from perfflow.store import run_folder
 from perfflow.store.record import record_of
-from perfflow.store.run_facts import BenchmarkCosts, Blame, FunctionCost, SideCost, Touching
+from perfflow.store.run_facts import BenchmarkCosts, Blame, FunctionCost, SideCost
 from perfflow.tools.adapter import Adapter, ProfilingMethod
 from perfflow.trees import line_history
 from perfflow.trees.definitions import definition
@@ -264,8 +264,8 @@ def _touched(repository: Repository, base: CodeState, head: CodeState, item: Att
     return whole, "its lines cannot be determined; these commits touched its file"
 
 
-def _touching(touched: Touched, head: CodeState) -> Touching:
+def _touching(touched: Touched, head: CodeState) -> CommitInfo:
     """Return the commit to store. perfflow's own commit of uncommitted changes gets no revision."""
     if touched.commit == head.commit and touched.subject == MESSAGE:
-        return Touching("", UNCOMMITTED)
-    return Touching(touched.commit, touched.subject, touched.author)
+        return CommitInfo(revision="", subject=UNCOMMITTED)
+    return CommitInfo(revision=touched.commit, subject=touched.subject, author=touched.author)
