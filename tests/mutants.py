@@ -1,6 +1,6 @@
 """Change the code of the statistical core, and count how many changes the tests see: ``python -m tests.mutants``.
 
-``tests.mutate`` mutates what perfflow reads, this one what it computes. ``--count`` mutants are drawn with ``--seed``
+``--count`` mutants are drawn with ``--seed``
 from all places of ``CORE``. Each is one change: a comparison or an operator swapped, a number plus or minus one, a
 flag or a condition turned round, min for max, a sign dropped, None returned, a statement with an effect left out.
 Docstrings, annotations, decorators, texts and the arguments of ``raise`` are left alone.

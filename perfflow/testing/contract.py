@@ -42,10 +42,9 @@ from perfflow.model.memory_curve import MOST, MemoryCurve
 from perfflow.model.metrics import METRICS
 from perfflow.model.readings import Hotspot, Parsed, Side, Usage
 from perfflow.plan.plan import Planned
-from perfflow.testing.mutations import GOOD, Answer, Files, Outcome, Parser, Reader, Summary, answer_of, run
+from perfflow.testing.mutations import GOOD, Answer, Files, Outcome, Parser, Summary, answer_of, run
 from perfflow.tools import registry
 from perfflow.tools.adapter import Adapter, Call, Effort, Invocation, Options, Role
-from perfflow.tools.tool_files import clean_name
 from perfflow.workflow import declared_tool
 from perfflow.workflow.model import Step
 
@@ -199,10 +198,6 @@ class AdapterContract:
     """Names of samples that ``parse`` does not read, such as the raw data of a converter."""
     ends: ClassVar[bool] = True
     """Whether the format marks its end, so that every cut of a file can be detected."""
-    readers: ClassVar[Sequence[Reader]] = ()
-    """At most one independent reader: a few lines that return the figures in the files without checks."""
-    not_mutated: ClassVar[Sequence[str]] = ()
-    """Names of cases that ``readers`` cannot read."""
     timeout: ClassVar[float] = 120.0
     """Time limit of each process, in seconds."""
     stand_in: ClassVar[str] = ""
@@ -318,11 +313,6 @@ class AdapterContract:
         require(not any(bad.values()), f"{bad}: {tally.defects}")
         require(bool(tally.outcomes[Outcome.ERROR] and tally.outcomes[Outcome.RIGHT]), f"{tally.outcomes}")
 
-    @staticmethod
-    def shown(name: str) -> str:
-        """Return the form in which the adapter shows a name from the independent reader."""
-        return clean_name(name)
-
     @classmethod
     def cases(cls) -> list[Path]:
         """Return all folders with outputs."""
@@ -336,11 +326,10 @@ class AdapterContract:
     @classmethod
     def parser(cls) -> Parser:
         """Return the adapter as a parser with all its cases, for mutations."""
-        folders = [case for case in cls.cases() if case.name not in cls.not_mutated]
+        folders = cls.cases()
         cases = [{name: text for name, text in files_of(case).items() if name not in MADE} for case in folders]
         answer = partial(cls._answer, {str(number): case.name for number, case in enumerate(folders)})
-        name, reader, skipped = f"tool {cls.adapter.name}", next(iter(cls.readers), None), cls._passed_over()
-        return Parser(name, cases, answer, reader, cls.shown, ends=cls.ends, skipped=skipped)
+        return Parser(f"tool {cls.adapter.name}", cases, answer, ends=cls.ends, skipped=cls._passed_over())
 
     @classmethod
     def _answer(cls, names: Mapping[str, str], folder: Path) -> Answer:

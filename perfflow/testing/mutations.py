@@ -1,8 +1,6 @@
 """Mutates inputs of a parser and judges its answers. The same seed gives the same inputs.
 
-An input leads to a named error, a right answer, or a defect. If the parser has a plain reader, the answer must match
-the figures that the plain reader finds in the same bytes. A plain reader is a few lines that share no code with the
-parser, check nothing, and may raise anything. Without it, mutations that keep the meaning must not change the answer.
+An input leads to a named error, a right answer, or a defect. Mutations that keep the meaning must not change it.
 
 Random damage to files: to their bytes, and to their nodes if they are JSON.
 """
@@ -17,7 +15,7 @@ import tempfile
 import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -28,7 +26,6 @@ from typing import Any, Literal, NamedTuple
 from perfflow.model.errors import ToolOutputError, UserError
 from perfflow.model.readings import Parsed, Profile, Reading
 from perfflow.model.stacks import read_folded
-from perfflow.tools.tool_files import clean_name
 
 _NUMBER = re.compile(rb"\d+(?:\.\d+)?")
 _NUMBERS = [b"0", b"-1", b"-0.0", b"1e999", b"1e-320", b"NaN", b"Infinity", b"9" * 30, b"1" * 5000, b"1.5", b"", b"x"]
@@ -122,9 +119,6 @@ Files = Mapping[str, bytes]
 """Contents of files by path below a folder."""
 Key = tuple[str, str]
 """Benchmark and metric."""
-Figures = dict[Key, list[float]]
-"""The values by benchmark and metric, in base units."""
-Reader = Callable[[Files], Figures]
 LARGEST = 20_000
 """Largest case in bytes. Larger files only take more time."""
 
@@ -149,15 +143,12 @@ class Answer(NamedTuple):
 class Parser:
     """A parser with real cases.
 
-    ``plain``: a plain reader, if there is one. ``shown``: converts names of the plain reader to names of the parser.
     ``ends``: whether the format marks its end, so that cuts must be detected. ``skipped``: files that it does not read.
     """
 
     name: str
     cases: Sequence[Files]
     read: Callable[[Path], Answer]
-    plain: Reader | None
-    shown: Callable[[str], str] = clean_name
     ends: bool = True
     skipped: Sequence[str] = ()
 
@@ -236,8 +227,8 @@ def neutral(content: bytes, random: Random) -> bytes | None:
     return json.dumps(value, indent=random.choice([None, 0, 4]), ensure_ascii=random.random() < 0.5).encode()
 
 
-def judge(parser: Parser, folder: Path, files: Files, kind: Mutation, intact: Answer) -> Judged:
-    """Parse the files in ``folder`` and judge the answer, also against the plain reader."""
+def judge(parser: Parser, folder: Path, kind: Mutation, intact: Answer) -> Judged:
+    """Parse the files in ``folder`` and judge the answer."""
     try:
         with time_limit():
             answer = parser.read(folder)
@@ -247,7 +238,7 @@ def judge(parser: Parser, folder: Path, files: Files, kind: Mutation, intact: An
         return Judged(Outcome.HANG, f"longer than {SECONDS:g} s")
     except Exception:  # noqa: BLE001 (any other exception is a defect to report)
         return Judged(Outcome.TRACEBACK, traceback.format_exc())
-    return _of_answer(parser, answer, files, kind, intact)
+    return _of_answer(parser, answer, kind, intact)
 
 
 def _of_error(error: Exception) -> Judged:
@@ -260,7 +251,7 @@ def _of_error(error: Exception) -> Judged:
     return Judged(Outcome.ERROR, said)
 
 
-def _of_answer(parser: Parser, answer: Answer, files: Files, kind: Mutation, intact: Answer) -> Judged:
+def _of_answer(parser: Parser, answer: Answer, kind: Mutation, intact: Answer) -> Judged:
     said = "\n".join(answer.warnings)
     if not answer.figures:
         return Judged(Outcome.ZERO, "an answer without a figure")
@@ -269,41 +260,8 @@ def _of_answer(parser: Parser, answer: Answer, files: Files, kind: Mutation, int
         return Judged(Outcome.WRONG, "other figures, although the mutation kept the meaning")
     if kind == "cut" and parser.ends and changed and "cut short" not in said:
         return Judged(Outcome.WRONG, "other figures of a cut file, without a warning")
-    if parser.plain and (against := _against_reader(parser, parser.plain, answer, files)):
-        return against
     zeros = [key for key, value in answer.figures.items() if key[1] in _NEVER_ZERO and value.low == 0]
     return Judged(Outcome.ZERO, f"{zeros[0]} is 0") if zeros else Judged(Outcome.RIGHT)
-
-
-def _against_reader(parser: Parser, reader: Reader, answer: Answer, files: Files) -> Judged | None:
-    """Return the defect if the answer differs from the plain reader, else None."""
-    try:
-        plain = {
-            (parser.shown(name) if name else "", metric): summary(values)
-            for (name, metric), values in reader(files).items()
-        }
-    except Exception as error:  # noqa: BLE001 (a plain reader checks nothing and may raise anything)
-        zero = any(value.low == 0 for value in answer.figures.values())
-        return Judged(Outcome.ZERO if zero else Outcome.WRONG, f"an answer for an unreadable file: {error!r}")
-    covered = {metric for _, metric in plain}
-    with suppress(Exception):  # the first case may be a failure
-        covered |= {metric for _, metric in reader(parser.cases[0])}
-    for key in dict.fromkeys([*plain, *(key for key in answer.figures if key[1] in covered)]):
-        why = _difference(key, answer.figures.get(key), plain.get(key), "\n".join(answer.warnings))
-        if why:
-            zero = key in answer.figures and answer.figures[key].low == 0
-            return Judged(Outcome.ZERO if zero else Outcome.WRONG, f"{key}: {why}")
-    return None
-
-
-def _difference(key: Key, answered: Summary | None, read: Summary | None, said: str) -> str:
-    """Return how a figure differs from the plain reader, '' if it does not or if a warning names the missing figure."""
-    if answered is None:
-        # Without CPU time its parts are meaningless, so one warning covers both.
-        return "" if key[1] in said or (key[0] and key[0][:60] in said) else f"silently lost, {read}"
-    if read is None:
-        return f"{answered}, but the file has no such figure"
-    return "" if close(answered, read) else f"{answered}, but the file has {read}"
 
 
 def same(one: Mapping[Key, Summary], other: Mapping[Key, Summary]) -> bool:
@@ -391,7 +349,7 @@ def run(parser: Parser, examples: int, seed: int) -> Tally:
             kind, content = mutate(case.files[name], random)
             path = case.folder / name
             path.write_bytes(content)
-            judged = judge(parser, case.folder, {**case.files, name: content}, kind, case.intact)
+            judged = judge(parser, case.folder, kind, case.intact)
             tally.take(judged, f"{kind} of {name}: {content[:3000]!r}")
             path.write_bytes(case.files[name])
     return tally
@@ -410,5 +368,6 @@ def _written(parser: Parser, target: Path) -> list[_Case]:
             found.append(_Case(folder, files, parser.read(folder)))
         except (ToolOutputError, UserError):
             continue
+    found = [case for case in found if set(case.files) - set(parser.skipped)]
     small = [case for case in found if sum(map(len, case.files.values())) <= LARGEST]
     return small or found

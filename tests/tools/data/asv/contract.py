@@ -1,7 +1,6 @@
 import sys
 
 from perfflow.testing import AdapterContract
-from tests.mutate import plain_readers
 from tests.tools.harness import tool
 from tests.tools.lies import FILES, Lied
 
@@ -18,5 +17,4 @@ class TestAsv(AdapterContract):
         "benches/__init__.py": "",
         "benches/it.py": "def mem_it():\n    return [1]\n",
     }
-    readers = (plain_readers.asv,)
     lied = Lied(files=(*FILES, "later"), keys={"runs": 2}, children={}, by="python")

@@ -1,5 +1,4 @@
 from perfflow.testing import AdapterContract
-from tests.mutate import plain_readers
 from tests.tools.harness import tool
 
 
@@ -9,4 +8,3 @@ class TestCachegrind(AdapterContract):
     captured = "."
     command = ["/bin/true"]
     captured_with = {"inlined": {"cache": False}, "no-cache": {"cache": False, "branches": True}}
-    readers = (plain_readers.cachegrind,)

@@ -1,5 +1,4 @@
 from perfflow.testing import AdapterContract
-from tests.mutate import plain_readers
 from tests.tools.harness import tool
 
 
@@ -8,4 +7,3 @@ class TestCallgrind(AdapterContract):
     samples = "3.19.0/c"
     captured = "."
     command = ["/bin/true"]
-    readers = (plain_readers.callgrind,)

@@ -3,7 +3,6 @@ from pathlib import Path
 import pytest
 
 from perfflow.testing import AdapterContract
-from tests.mutate import printed_readers
 from tests.tools.harness import tool
 from tests.tools.lies import FILES, FILES_OF_A_SUITE, FILES_OF_CARGO, Lied
 
@@ -16,12 +15,7 @@ class TestCargoBench(AdapterContract):
     failing_options = {"crate": "none"}
     captured_with = {"": {}}
     timeout = 900.0  # criterion is built first
-    readers = (printed_readers.cargo_bench,)
     lied = Lied(by="bench", keys={"runs": 2}, children={}, files=(*FILES, "later", *FILES_OF_A_SUITE))
-
-    @staticmethod
-    def shown(name: str) -> str:
-        return name
 
     @pytest.fixture(autouse=True)
     def _built(self, crate: Path) -> None:

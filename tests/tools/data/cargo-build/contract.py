@@ -3,7 +3,6 @@ from pathlib import Path
 import pytest
 
 from perfflow.testing import AdapterContract
-from tests.mutate import printed_readers
 from tests.tools.harness import tool
 from tests.tools.lies import FILES_OF_CARGO, Lied
 
@@ -16,12 +15,7 @@ class TestCargoBuild(AdapterContract):
     failing_options = {"crate": "none"}
     captured_with = {"": {}}
     timeout = 900.0
-    readers = (printed_readers.cargo_build,)
     lied = Lied(by="program", children={}, files=(*FILES_OF_CARGO, "stale"))
-
-    @staticmethod
-    def shown(name: str) -> str:
-        return name
 
     @pytest.fixture(autouse=True)
     def _built(self, crate: Path) -> None:

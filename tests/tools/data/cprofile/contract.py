@@ -1,5 +1,4 @@
 from perfflow.testing import AdapterContract
-from tests.mutate import plain_readers
 from tests.tools.harness import tool
 from tests.tools.lies import FILES_OF_ITSELF, HOT, PYTHON_CHILDREN, Lied
 
@@ -9,5 +8,4 @@ class TestCprofile(AdapterContract):
     samples = "3.11.2/plain"
     captured = "."
     command = HOT
-    readers = (plain_readers.cprofile,)
     lied = Lied(by="itself", children=PYTHON_CHILDREN, files=FILES_OF_ITSELF)

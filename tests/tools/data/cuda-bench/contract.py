@@ -1,7 +1,6 @@
 import pytest
 
 from perfflow.testing import AdapterContract
-from tests.mutate import cuda_readers
 from tests.tools.harness import tool
 from tests.tools.lies import FILES, Lied
 
@@ -11,7 +10,6 @@ class TestCudaBench(AdapterContract):
     samples = "cpu/plain"
     captured = "."
     command = ["kernels_cpu", "--bench", "--n=32", "--repeats=5", "--kernel=sum/lanes"]
-    readers = (cuda_readers.cuda_bench,)
     lied = Lied(by="command", keys={"runs": 2}, files=(*FILES, "later"))
 
     @pytest.fixture(autouse=True)

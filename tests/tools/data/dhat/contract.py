@@ -1,5 +1,4 @@
 from perfflow.testing import AdapterContract
-from tests.mutate import plain_readers
 from tests.tools.harness import tool
 
 
@@ -9,4 +8,3 @@ class TestDhat(AdapterContract):
     captured = "."
     captured_with = {"heap": {"report": "dhat-heap.json"}, "ad-hoc": {"report": "dhat-ad-hoc.json"}}
     command = ["/bin/ls", "/"]
-    readers = (plain_readers.dhat,)

@@ -1,5 +1,4 @@
 from perfflow.testing import AdapterContract
-from tests.mutate import plain_readers
 from tests.tools.harness import tool
 
 
@@ -8,4 +7,3 @@ class TestHeaptrack(AdapterContract):
     samples = "1.4.0/rust"
     captured = "."
     command = ["/bin/ls", "/"]
-    readers = (plain_readers.heaptrack,)

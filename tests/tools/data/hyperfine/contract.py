@@ -1,7 +1,4 @@
-from functools import partial
-
 from perfflow.testing import AdapterContract
-from tests.mutate import plain_readers
 from tests.tools.harness import tool
 from tests.tools.lies import FILES, Lied
 
@@ -11,5 +8,4 @@ class TestHyperfine(AdapterContract):
     samples = "1.15.0/plain"
     captured = "."
     command = ["/bin/true"]
-    readers = (partial(plain_readers.hyperfine, named=False),)
     lied = Lied(by="program", keys={"runs": 3}, files=(*FILES, "later"))

@@ -1,5 +1,4 @@
 from perfflow.testing import AdapterContract
-from tests.mutate import probe_readers
 from tests.tools.harness import tool
 
 
@@ -8,4 +7,3 @@ class TestIostat(AdapterContract):
     samples = "12.6.1/plain"
     captured = "."
     command = ["/bin/sleep", "1.7"]
-    readers = (probe_readers.iostat,)

@@ -1,5 +1,4 @@
 from perfflow.testing import AdapterContract
-from tests.mutate import plain_readers
 from tests.tools.harness import tool
 
 
@@ -9,4 +8,3 @@ class TestMassif(AdapterContract):
     captured = "."
     command = ["/bin/ls", "/"]
     ends = False
-    readers = (plain_readers.massif,)

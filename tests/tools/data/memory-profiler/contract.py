@@ -1,5 +1,4 @@
 from perfflow.testing import AdapterContract
-from tests.mutate import in_program_readers
 from tests.tools.harness import tool
 from tests.tools.lies import GROWS, PYTHON_CHILDREN, Lied
 
@@ -11,5 +10,4 @@ class TestMemoryProfiler(AdapterContract):
     command = GROWS
     captured_with = {"lines": {"profile": ["__main__"]}}
     ends = False
-    readers = (in_program_readers.memory_profiler,)
     lied = Lied(by="program", children=PYTHON_CHILDREN)

@@ -1,5 +1,4 @@
 from perfflow.testing import AdapterContract
-from tests.mutate import in_program_readers
 from tests.tools.harness import tool
 from tests.tools.lies import FILES_OF_ITSELF, GROWS, PYTHON_CHILDREN, Lied
 
@@ -9,5 +8,4 @@ class TestMemray(AdapterContract):
     samples = "1.20.0/plain"
     captured = "."
     command = GROWS
-    readers = (in_program_readers.memray,)
     lied = Lied(by="itself", children=PYTHON_CHILDREN, files=FILES_OF_ITSELF)

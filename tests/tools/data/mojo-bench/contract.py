@@ -1,7 +1,6 @@
 from pathlib import Path
 
 from perfflow.testing import AdapterContract
-from tests.mutate import printed_readers
 from tests.tools.harness import tool
 from tests.tools.lies import Lied
 from tests.tools.mojo_sources import OLD
@@ -16,6 +15,5 @@ class TestMojoBench(AdapterContract):
     command = ["sh", "-c", f"cat {HERE / '1.2.0/plain/printed.txt'}"]
     captured_with = {f"old-{case}": {"file": "old.mojo"} for case in OLD}
     ends = False
-    readers = (printed_readers.mojo_bench,)
     stand_in = "/opt/mojo/bin/mojo"
     lied = Lied(keys={"runs": 3})

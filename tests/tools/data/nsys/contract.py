@@ -1,5 +1,4 @@
 from perfflow.testing import AdapterContract
-from tests.mutate import probe_readers
 from tests.tools.harness import tool
 
 
@@ -9,5 +8,4 @@ class TestNsys(AdapterContract):
     captured = "."
     command = ["/bin/sleep", "0.05"]
     captured_with = {"gpu": {"report": "saxpy.sqlite"}}
-    readers = (probe_readers.nsys,)
     stand_in = "/opt/bin/nsys"

@@ -1,5 +1,4 @@
 from perfflow.testing import AdapterContract
-from tests.mutate import cuda_readers
 from tests.tools.harness import tool
 
 
@@ -10,5 +9,4 @@ class TestNvcc(AdapterContract):
     options = {"file": "crowded.cu"}
     failing_options = {"file": "none.cu"}
     captured_with = {"": {"file": "crowded.cu"}}
-    readers = (cuda_readers.nvcc,)
     stand_in = "/opt/cuda/bin/nvcc"

@@ -1,5 +1,4 @@
 from perfflow.testing import AdapterContract
-from tests.mutate import probe_readers
 from tests.tools.harness import tool
 
 
@@ -9,5 +8,4 @@ class TestNvidiaSmi(AdapterContract):
     captured = "."
     command = ["/bin/sleep", "2"]
     ends = False
-    readers = (probe_readers.nvidia_smi,)
     stand_in = "/usr/bin/nvidia-smi"

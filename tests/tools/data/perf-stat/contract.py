@@ -1,5 +1,4 @@
 from perfflow.testing import AdapterContract
-from tests.mutate import plain_readers
 from tests.tools.harness import tool
 from tests.tools.lies import FILES, HOT, Lied
 
@@ -10,5 +9,4 @@ class TestPerfStat(AdapterContract):
     captured = "."
     command = HOT
     captured_with = {"": {"command": ["/tmp/demo/crash"]}}
-    readers = (plain_readers.perf_stat,)
     lied = Lied(by="program", keys={"runs": 3}, files=(*FILES, "later"))

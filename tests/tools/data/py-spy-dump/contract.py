@@ -1,5 +1,4 @@
 from perfflow.testing import AdapterContract
-from tests.mutate import plain_readers
 from tests.tools.harness import tool
 from tests.tools.lies import LOOKED_INTO, Lied
 
@@ -11,5 +10,4 @@ class TestPySpyDump(AdapterContract):
     options = {"pid": LOOKED_INTO}
     failing_options = {"pid": 2**22 - 1}
     captured_with = {"": {"pid": 4711}}
-    readers = (plain_readers.py_spy_dump,)
     lied = Lied(by="program", children={})

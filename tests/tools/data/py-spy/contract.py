@@ -1,5 +1,4 @@
 from perfflow.testing import AdapterContract
-from tests.mutate import plain_readers
 from tests.tools.harness import tool
 from tests.tools.lies import LONG, LOOKED_INTO, PYTHON_CHILDREN, Lied
 
@@ -20,7 +19,6 @@ class TestPySpy(AdapterContract):
     }
     unread = ("py-spy.out",)
     ends = False
-    readers = (plain_readers.py_spy,)
     lied = Lied(by="program", children=PYTHON_CHILDREN)
 
 

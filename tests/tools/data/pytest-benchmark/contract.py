@@ -1,7 +1,6 @@
 import sys
 
 from perfflow.testing import AdapterContract
-from tests.mutate import plain_readers
 from tests.tools.harness import tool
 from tests.tools.lies import FILES, Lied
 
@@ -15,5 +14,4 @@ class TestPytestBenchmark(AdapterContract):
     captured_with = {"": {}}
     files = {"test_it.py": "def test_it(benchmark):\n    benchmark.pedantic(sum, args=([1] * 999,), rounds=9)\n"}
     unread = ("pytest.out",)
-    readers = (plain_readers.pytest_benchmark,)
     lied = Lied(files=(*FILES, "later"), keys={"runs": 2}, children={}, by="python")

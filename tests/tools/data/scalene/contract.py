@@ -1,5 +1,4 @@
 from perfflow.testing import AdapterContract
-from tests.mutate import plain_readers
 from tests.tools.harness import tool
 from tests.tools.lies import FILES_OF_ITSELF, LONG, SCRIPT_CHILDREN, Lied
 
@@ -10,5 +9,4 @@ class TestScalene(AdapterContract):
     captured = "."
     command = LONG
     failing_command = SCRIPT_CHILDREN["exits 3"]
-    readers = (plain_readers.scalene,)
     lied = Lied(by="itself", children=SCRIPT_CHILDREN, files=FILES_OF_ITSELF)

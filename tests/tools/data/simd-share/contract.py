@@ -1,5 +1,4 @@
 from perfflow.testing import AdapterContract
-from tests.mutate import plain_readers
 from tests.tools.harness import tool
 from tests.tools.lies import HOT
 
@@ -9,4 +8,3 @@ class TestSimdShare(AdapterContract):
     samples = "6.1.192/scalar"
     captured = "."
     command = HOT
-    readers = (plain_readers.hot_code,)

@@ -1,5 +1,4 @@
 from perfflow.testing import AdapterContract
-from tests.mutate import probe_readers
 from tests.tools.harness import tool
 from tests.tools.lies import FILES_OF_ITSELF, PYTHON_CHILDREN, SHOWN, Lied
 
@@ -9,5 +8,4 @@ class TestSlowCallbacks(AdapterContract):
     samples = "3.11.2/plain"
     captured = "."
     command = SHOWN
-    readers = (probe_readers.slow_callbacks,)
     lied = Lied(by="itself", keys={"runs": 1}, children=PYTHON_CHILDREN, files=FILES_OF_ITSELF)

@@ -1,5 +1,4 @@
 from perfflow.testing import AdapterContract
-from tests.mutate import probe_readers
 from tests.tools.harness import tool
 from tests.tools.lies import FILES_OF_ITSELF, PYTHON_CHILDREN, SHOWN, Lied
 
@@ -15,6 +14,4 @@ class TestSqlLog(AdapterContract):
         "log-statement": {"log": "stderr"},
         "psql": {"log": "file"},
     }
-    not_mutated = ("echo", "debug", "log-statement", "psql")
-    readers = (probe_readers.sql_log,)
     lied = Lied(by="itself", children=PYTHON_CHILDREN, files=FILES_OF_ITSELF)

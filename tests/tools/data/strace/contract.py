@@ -1,5 +1,4 @@
 from perfflow.testing import AdapterContract
-from tests.mutate import probe_readers
 from tests.tools.harness import tool
 from tests.tools.lies import Lied
 
@@ -10,6 +9,4 @@ class TestStrace(AdapterContract):
     captured = "."
     command = ["/bin/ls", "/"]
     captured_with = {"files": {"files": True}}
-    not_mutated = ("files",)
-    readers = (probe_readers.strace,)
     lied = Lied(by="program", keys={"runs": 1})

@@ -1,5 +1,4 @@
 from perfflow.testing import AdapterContract
-from tests.mutate import probe_readers
 from tests.tools.harness import tool
 from tests.tools.lies import Lied
 
@@ -11,5 +10,4 @@ class TestStream(AdapterContract):
     options = {"seconds": "10ms", "size": "8MiB", "precisions": ["f64"]}
     failing_options = {"size": "1000TiB"}
     captured_with = {"": {}, "sizes": {"precisions": ["f64", "f16"]}}
-    readers = (probe_readers.stream,)
     lied = Lied(by="program", children={}, files=("idle", "gone", "empty", "cut", "other"))

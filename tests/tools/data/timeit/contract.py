@@ -1,7 +1,6 @@
 import sys
 
 from perfflow.testing import AdapterContract
-from tests.mutate import plain_readers
 from tests.tools.harness import tool
 from tests.tools.lies import FILES, Lied
 
@@ -13,5 +12,4 @@ class TestTimeit(AdapterContract):
     options = {"python": sys.executable, "stmt": "sum([1] * 99)"}
     failing_options = {"stmt": "1 / 0"}
     captured_with = {"": {"stmt": "pass"}}
-    readers = (plain_readers.timeit,)
     lied = Lied(files=(*FILES, "later"), keys={"runs": 2}, children={}, by="python")

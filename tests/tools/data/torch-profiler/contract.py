@@ -4,7 +4,6 @@ from pathlib import Path
 import pytest
 
 from perfflow.testing import AdapterContract
-from tests.mutate import trace_reader
 from tests.tools.harness import PROGRAMS, tool
 from tests.tools.lies import Lied
 
@@ -16,7 +15,6 @@ class TestTorchProfiler(AdapterContract):
     command = [sys.executable, str(PROGRAMS / "tracer.py")]
     options = {"trace": "out-*/steps/traces/*.json"}
     captured_with = {"": {}}
-    readers = (trace_reader.torch_traces,)
     lied = Lied(by="itself")
 
     @pytest.fixture(autouse=True)

@@ -5,7 +5,6 @@ import pytest
 
 from perfflow.execute.invoke import Invoked
 from perfflow.testing import AdapterContract
-from tests.mutate import cuda_readers
 from tests.tools.harness import tool
 
 
@@ -16,7 +15,6 @@ class TestTritonBench(AdapterContract):
     options = {"script": "bench.py"}
     failing_options = {"script": "none.py"}
     captured_with = {"": {"script": "bench.py"}}
-    readers = (cuda_readers.triton_bench,)
     # If Triton is installed, test_real_torch runs it as well.
     stand_in = "/usr/bin/python3"
 

@@ -1,40 +1,28 @@
-"""Every parser of perfflow with real files for it, and what each is held against.
-
-Those of adapters are in their contracts. A new format in ``perfflow.tools.read_file`` is refused here until it has a
-plain reader.
-"""
+"""A few hundred mutated inputs for every parser that has no contract: files to compare, `parse`, and tool files."""
 
 from __future__ import annotations
 
 import json
+import os
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
+
+import pytest
 
 from perfflow.model.readings import Reading, Usage
 from perfflow.testing import tool_of_file
 from perfflow.testing.contract import files_of
-from perfflow.testing.mutations import Answer, Parser, Reader, answer_of, answer_of_readings, summary
+from perfflow.testing.mutations import GOOD, Answer, Outcome, Parser, answer_of, answer_of_readings, run, summary
 from perfflow.tools import parsed_output
 from perfflow.tools import read_file as imports
 from perfflow.tools.adapter import Call
-from perfflow.tools.result_set import label
-from tests.mutate import plain_readers as plain
-from tests.mutate import printed_readers as printed
-from tests.tools.contracts import CONTRACTS
 
 ROOT = Path(__file__).parents[1]
 CAPTURED, IMPORTED = ROOT / "tools" / "data", ROOT / "imports" / "data"
-_FORMATS: Mapping[str, Reader] = {
-    "asv": plain.asv,
-    "criterion": plain.criterion,
-    "go": plain.go,
-    "google-benchmark": partial(plain.google_benchmark, key="name"),
-    "hyperfine": partial(plain.hyperfine, named=True),
-    "pyperf": plain.pyperf,
-    "pytest-benchmark": plain.pytest_benchmark,
-}
+EXAMPLES = int(os.environ["PERFFLOW_FUZZ_EXAMPLES"])
+SEED = int(os.environ.get("PERFFLOW_FUZZ_SEED", "1"))
 _LINES = r"^(?P<benchmark>\S+) took (?P<time>\S+) ms, (?P<calls>\S+) calls"
 _TOOL = f"""
 perfflow-tool: 1
@@ -53,14 +41,8 @@ stacks: a.folded
 _PRINTED = b"starting\ndecode took 12.5 ms, 1,200 calls\nencode took 0.75 ms, 3 calls\ndecode took 13 ms, 1,250 calls\n"
 
 
-def all_parsers() -> list[Parser]:
-    """Return every parser. Raises KeyError for a format without a plain reader."""
-    adapters = {each.adapter.name: each.parser() for each in CONTRACTS.values() if each.samples}
-    return [*adapters.values(), *parsers_of_no_adapter()]
-
-
-def parsers_of_no_adapter() -> list[Parser]:
-    """Return those that no contract mutates. Raises KeyError for a format without a plain reader."""
+def parsers() -> list[Parser]:
+    """Return the parsers that no contract mutates."""
     tools = sorted(folder.name for folder in IMPORTED.iterdir() if folder.is_dir() and folder.name != "programs")
     return [*map(_import, tools), *_printed(), *_tool_files()]
 
@@ -70,8 +52,7 @@ def _import(name: str) -> Parser:
     cases = [
         {file: text for file, text in files_of(path).items() if "/" not in file or "/new/" in file} for path in folders
     ]
-    reader, ends = _FORMATS[name], name != "go"
-    return Parser(f"import {name}", cases, _of_import, reader, label, ends=ends)
+    return Parser(f"import {name}", cases, _of_import, ends=name != "go")
 
 
 def _of_import(folder: Path) -> Answer:
@@ -91,13 +72,13 @@ def _printed() -> list[Parser]:
     columns = {"benchmark": "name", "time": "seconds"}
     of_csv = partial(parsed_output.from_csv, columns=columns, units={"time": "s"}, samples=True)
     parse = {
-        "parse json": (of_json, document, printed.printed_json),
-        "parse regex": (of_lines, {"stdout": _PRINTED}, printed.printed_lines),
-        "parse csv": (of_csv, {"stdout": table}, printed.printed_csv),
+        "parse json": (of_json, document),
+        "parse regex": (of_lines, {"stdout": _PRINTED}),
+        "parse csv": (of_csv, {"stdout": table}),
     }
     return [
-        Parser(name, [files], partial(_of_text, read), reader, str, ends=name == "parse json")
-        for name, (read, files, reader) in parse.items()
+        Parser(name, [files], partial(_of_text, read), ends=name == "parse json")
+        for name, (read, files) in parse.items()
     ]
 
 
@@ -107,8 +88,8 @@ def _tool_files() -> list[Parser]:
     figures = _declared(_TOOL)
     stacks = _declared(_STACKS)
     return [
-        Parser("tool file", [{"stdout": _PRINTED + b"done\n"}], figures, printed.printed_lines, str),
-        Parser("tool file stacks", [{"a.folded": folded}], stacks, printed.folded, ends=False),
+        Parser("tool file", [{"stdout": _PRINTED + b"done\n"}], figures),
+        Parser("tool file stacks", [{"a.folded": folded}], stacks, ends=False),
     ]
 
 
@@ -128,3 +109,15 @@ def _declared(text: str) -> Callable[[Path], Answer]:
 def _of_text(read: Callable[[str], Sequence[Reading]], folder: Path) -> Answer:
     (path,) = folder.iterdir()
     return Answer(answer_of_readings(read(path.read_bytes().decode("utf-8", "replace"))))
+
+
+PARSERS = {parser.name: parser for parser in parsers()}
+
+
+@pytest.mark.parametrize("name", PARSERS)
+def test_a_mutated_input_is_an_error_or_read_right(name: str) -> None:
+    tally = run(PARSERS[name], EXAMPLES, SEED)
+    bad = {outcome: tally.outcomes[outcome] for outcome in Outcome if outcome not in GOOD and tally.outcomes[outcome]}
+    assert not bad, tally.defects
+    assert tally.outcomes[Outcome.ERROR]
+    assert tally.outcomes[Outcome.RIGHT]
