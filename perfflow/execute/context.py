@@ -252,7 +252,7 @@ def environment(
         # The tree comes first even if a layer set PYTHONPATH.
         env["PYTHONPATH"] = python_path(context.slot, env.get("PYTHONPATH", ""))
     if context.planted and side is Side.CANDIDATE and planned.role is Role.MEASURE:
-        is_suite = planned.tool is not None and planned.tool.suite
+        is_suite = planned.tool is not None and planned.tool.is_suite
         env |= {**context.planted, "PERFFLOW_PLANTED_AT": "clock" if is_suite else "end"}
     if uses_seed(step):
         env[SEED_VARIABLE] = str(context.layout_seed)

@@ -370,7 +370,7 @@ def prepare(spawner: Spawner, ready: ReadyProcess) -> None:
     if not tool or not call:
         return
     with adapter_failures(tool):
-        steps = tool.preparations(call)
+        steps = tool.build.preparations(call)
     if not steps:
         return
     call.place.mkdir(parents=True, exist_ok=True)
@@ -384,7 +384,7 @@ def prepare(spawner: Spawner, ready: ReadyProcess) -> None:
 def benchmarks(spawner: Spawner, ready: ReadyProcess, folder: Path) -> tuple[str, ...]:
     """Return the ids of a suite's benchmarks, () for a tool of one command. Raises Failure, also for an empty list."""
     with adapter_failures(ready.tool):
-        listing = ready.tool.listing(ready.call) if ready.tool and ready.call else None
+        listing = ready.tool.suite.listing(ready.call) if ready.tool and ready.call else None
     if listing is None:
         return ()
     folder.mkdir(parents=True, exist_ok=True)

@@ -290,7 +290,7 @@ class ReadyProcess:
             # A command that the tool cannot run is an error only when it is started. Until then, show the command that
             # builds it, or else the command as written.
             with suppress(StepError):
-                first = self.tool.preparations(self.call) if self.tool and self.call else ()
+                first = self.tool.build.preparations(self.call) if self.tool and self.call else ()
                 return first[0].argv if first else self.argv
             return self.argv
 
@@ -504,14 +504,14 @@ def _call(
 
 def _in_this_tree(context: TreeContext, tool: Adapter, options: Options, cwd: Path) -> Options:
     """Return the options without files and targets that only the other tree of a gate has, if any others remain."""
-    absent = absent_parts(context, tool, options, cwd)
-    kept = [name for name in tool.parts.names(options) if name not in absent] if tool.parts and absent else []
-    return options.model_copy(update={tool.parts.option: kept}) if tool.parts and kept else options
+    absent, parts = absent_parts(context, tool, options, cwd), tool.suite.parts
+    kept = [name for name in parts.names(options) if name not in absent] if parts and absent else []
+    return options.model_copy(update={parts.option: kept}) if parts and kept else options
 
 
 def absent_parts(context: TreeContext, tool: Adapter | None, options: Options, cwd: Path) -> set[str]:
     """Return the files and targets named in a step's options that the other tree of a gate has, and this one lacks."""
-    parts = tool.parts if tool else None
+    parts = tool.suite.parts if tool else None
     if parts is None or context.other is None or not cwd.is_relative_to(context.root):
         return set()
     there = context.other / cwd.relative_to(context.root)

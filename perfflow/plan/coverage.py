@@ -218,7 +218,7 @@ def _is_compared(plan: Plan, able: list[Planned]) -> bool:
 
 def _is_per_operation(item: Planned, plan: Plan) -> bool:
     """Return whether a step's figures are those of one operation: with ``ops``, and of each benchmark of a suite."""
-    suite = (item.tool and item.tool.suite) or counted_source(plan.by_id, item)
+    suite = (item.tool and item.tool.is_suite) or counted_source(plan.by_id, item)
     return bool(item.step.ops or suite)
 
 

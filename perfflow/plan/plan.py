@@ -424,7 +424,7 @@ def chosen_of(name: str, source: Planned, benchmarks: Collection[str]) -> Collec
 
 def stands_for_suite(name: str, source: Planned) -> bool:
     """Return whether a name stands for all benchmarks of a suite: ``*``, the step's id, or its only bench target."""
-    suite = source.tool is not None and source.tool.suite
+    suite = source.tool is not None and source.tool.is_suite
     if not suite and not names_its_own_benchmarks(source.step) and source.step.variants is None:
         return False
     targets = source.step.with_.get("bench")
@@ -519,7 +519,7 @@ def _is_of_a_suite(draft: Draft, item: Planned, planned: Sequence[Planned]) -> b
     suites = [
         other.id
         for other in planned
-        if other.role is Role.MEASURE and other.tool and other.tool.suite and may_have(other, item.benchmark)
+        if other.role is Role.MEASURE and other.tool and other.tool.is_suite and may_have(other, item.benchmark)
     ]
     if suites and item.tool and item.tool.counts and item.role is Role.MEASURE:
         loc = (*draft.steps[item.step.id], "benchmark")

@@ -468,12 +468,12 @@ class Bench:
         tool = self.planned.tool
         if tool is None or self.counted or len(sides) < 2:
             return 0.0
-        if self.planned.id in self.session.disturbed and tool.together and self.planned.step.rounds is None:
+        if self.planned.id in self.session.disturbed and tool.suite.together and self.planned.step.rounds is None:
             self._say(
                 "`perfflow calibrate` found that its benchmarks disturb each other, so each runs in its own process"
             )
             return 0.0
-        return 0.0 if self.planned.step.rounds == "benchmark" else tool.together
+        return 0.0 if self.planned.step.rounds == "benchmark" else tool.suite.together
 
     def _counted(self, benchmarks: Collection[str]) -> Collection[str]:
         return self.counted.counted(benchmarks) if self.counted else benchmarks
@@ -732,7 +732,7 @@ def executed_files(prepared: ReadyProcess) -> list[tuple[Path, str]]:
     if prepared.tool is None or prepared.call is None or prepared.call.shell_text:
         return []
     found = []
-    named = prepared.tool.executed(prepared.call)
+    named = prepared.tool.build.executed(prepared.call)
     for word in prepared.call.command if named is None else named:
         try:
             path = prepared.cwd / word

@@ -112,7 +112,7 @@ class KnownNames:
 
 def has_unknown_names(item: Planned) -> bool:
     """Return whether only the tool or the output of a step tells the names of its benchmarks."""
-    suite = item.tool is not None and item.tool.suite
+    suite = item.tool is not None and item.tool.is_suite
     return names_its_own_benchmarks(item.step) or suite or item.step.variants is not None
 
 
@@ -247,7 +247,7 @@ def benchmark_name(planned: Planned, found: str) -> str:
 
 def benchmark_of_kernel(planned: Planned, kernel: str) -> str:
     """Return the benchmark for a kernel's figures: the kernel's own in a suite of kernels, else the step's."""
-    return benchmark_name(planned, kernel if planned.tool and planned.tool.suite else "")
+    return benchmark_name(planned, kernel if planned.tool and planned.tool.is_suite else "")
 
 
 def named(planned: Planned, readings: tuple[Reading, ...]) -> tuple[Reading, ...]:

@@ -44,7 +44,7 @@ class ProfiledBuilds:
                 raise Failure(f"step `{source.id}` uses no tool")
             places[side] = prepared.call.place
             with adapter_failures(tool):
-                lacking = tool.lacks_lines(prepared.call) or lacking
+                lacking = tool.build.lacks_lines(prepared.call) or lacking
         return self._again(source, measured, places) if lacking else places
 
     def _again(

@@ -36,7 +36,7 @@ class SuiteCalls:
             raise Failure(f"step `{self._source.id}` uses no tool")
         kept = self._builds.place(self._source, side) if tool.is_built_first else None
         effort = Effort.SAMPLED if only and not iterations else call.effort
-        clock = self._stepping_clock(side) if tool.steps_clock else None
+        clock = self._stepping_clock(side) if tool.suite.steps_clock else None
         return replace(call, kept=kept, folder=folder, iterations=iterations, effort=effort, clock=clock)
 
     def _stepping_clock(self, side: Side) -> Path | None:
@@ -51,7 +51,9 @@ class SuiteCalls:
         """
         tool = self._source.tool
         with invoke.adapter_failures(tool):
-            found = {tool.iteration_counts(self.call(side, folder, only), seconds) if tool else () for side in sides}
+            found = {
+                tool.suite.iteration_counts(self.call(side, folder, only), seconds) if tool else () for side in sides
+            }
         return found.pop() if len(found) == 1 else ()
 
     def under(self, prepared: ReadyProcess, call: Call) -> ReadyProcess:
@@ -64,14 +66,14 @@ class SuiteCalls:
             first = suite.invocations()[0]
         # The call watches the suite's step, so it has the environment of the suite.
         env, cwd = {**prepared.env, **first.env}, suite.cwd / first.cwd
-        harness = self._source.tool.harness if self._source.tool else ""
+        harness = self._source.tool.suite.harness if self._source.tool else ""
         other = replace(prepared.call, command=first.argv, harness=harness) if prepared.call else None
         return replace(prepared, argv=first.argv, env=env, cwd=cwd, call=other)
 
     def iterated(self, call: Call) -> str:
         """Return a text that is equal on both sides if they ran equally many iterations. Raises Failure."""
         with invoke.adapter_failures(self._source.tool):
-            return self._source.tool.iterated(call) if self._source.tool else ""
+            return self._source.tool.suite.iterated(call) if self._source.tool else ""
 
     def _ready(self, side: Side, folder: Path, only: str) -> ReadyProcess:
         return ready(self._session.tree_context_of(side), self._source, side, folder, chosen=(only,) if only else ())

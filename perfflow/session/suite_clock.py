@@ -58,7 +58,7 @@ class SuiteClock:
         """Return the call with the clock of CPU time, if all its benchmarks only compute."""
         call, tool = prepared.call, prepared.tool
         # A self-test plants its slowdown with a library of its own, before each reading of the clock.
-        if not call or not tool or not tool.times_by_clock or not self._computes or self._session.plants:
+        if not call or not tool or not tool.suite.times_by_clock or not self._computes or self._session.plants:
             return prepared
         sides = {side for side, _ in self._computes}
         if not all(self._computes.get((side, name)) for side in sides for name in call.chosen or _WHOLE):

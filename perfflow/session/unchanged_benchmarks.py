@@ -239,7 +239,7 @@ def _python_traces(bench: Bench, prepared: ReadyProcess) -> dict[str, BenchmarkT
     shutil.rmtree(call.folder, ignore_errors=True)
     write_settings(call, own_folders(prepared))
     with invoke.adapter_failures(tool):
-        invocation = tool.tracing(call)
+        invocation = tool.suite.tracing(call)
     if invocation is None:
         return {}
     timeout = min(prepared.timeout or _PATIENCE + _EACH * len(call.chosen), _PATIENCE + _EACH * len(call.chosen))

@@ -158,7 +158,8 @@ def _idle(adapter: Adapter) -> Adapter:
     def emptied(processes: Callable[[Call], tuple[Invocation, ...]]) -> Callable[[Call], tuple[Invocation, ...]]:
         return lambda call: tuple(replace(item, argv=("true",), beside=0.0) for item in processes(call))
 
-    return replace(adapter, invocations=emptied(adapter.invocations), preparations=emptied(adapter.preparations))
+    build = replace(adapter.build, preparations=emptied(adapter.build.preparations))
+    return replace(adapter, invocations=emptied(adapter.invocations), build=build)
 
 
 def _faulty(adapter: Adapter, lie: str, good: Path, kept: Sequence[str]) -> Adapter:
@@ -168,7 +169,7 @@ def _faulty(adapter: Adapter, lie: str, good: Path, kept: Sequence[str]) -> Adap
         argv = (sys.executable, "-I", "-S", "-c", _LIAR, lie, str(good), str(call.folder), *kept)
         return (Invocation(argv, stderr="liar.stderr"),)
 
-    return replace(adapter, invocations=invocations, preparations=lambda _: ())
+    return replace(adapter, invocations=invocations, build=replace(adapter.build, preparations=lambda _: ()))
 
 
 class AdapterContract:
@@ -247,7 +248,7 @@ class AdapterContract:
     def test_a_suite_runs_one_benchmark_alone_and_briefly(self, tmp_path: Path) -> None:
         """``only`` and ``effort`` change the command."""
         tool, call = self.adapter, self._call(tmp_path)
-        if tool.listing(call) is None or tool.is_built_first:
+        if tool.suite.listing(call) is None or tool.is_built_first:
             return
         whole, alone, brief = (
             tool.invocations(wanted)[0].argv
@@ -337,7 +338,7 @@ class AdapterContract:
         call = cls.call_of_case(names.get(folder.name, ""), folder)
         parsed = cls.adapter.parse(call, _USAGE)
         # A work step has no figures. Each of its results counts as one figure.
-        if handed_on := cls.adapter.results(call):
+        if handed_on := cls.adapter.build.results(call):
             texts = [f"{name}={value}".replace(str(folder), "/tmp/out") for name, value in handed_on.items()]
             return Answer({(text, "result"): Summary(1, 1.0, 1.0, 1.0) for text in texts})
         check_sane(parsed)

@@ -16,12 +16,12 @@ import re
 import shlex
 import traceback
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass, field, replace
 from enum import StrEnum
 from functools import cache, wraps
 from pathlib import Path
 from types import UnionType
-from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar, cast, get_origin, get_type_hints
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 
@@ -363,6 +363,76 @@ def _no_processes(_call: Call) -> tuple[Invocation, ...]:
 
 
 @dataclass(frozen=True)
+class Suite:
+    """How a tool runs the benchmarks that its program itself names, one by one and together."""
+
+    listing: Callable[[Call], Invocation | None] = _lists_nothing
+    """Returns the process that prints a suite's benchmark ids, one per line; None if it cannot list them."""
+    tracing: Callable[[Call], Invocation | None] = _traces_nothing
+    """Returns the process that runs the chosen benchmarks a few times and records what each executes and reads.
+
+    Its settings are in the file TRACE of the call's folder, where it writes what it records: see
+    drivers/python_trace.py. None if the benchmarks cannot be followed.
+    """
+    parts: Parts | None = None
+    """The option that names files or targets of a suite, of which one tree of a gate may lack some."""
+    iteration_counts: Callable[[Call, float], tuple[int, ...]] = _decides_by_the_clock
+    """Returns two increasing numbers of iterations that a call can run, given the seconds of one iteration.
+
+    () if this build of the suite cannot run a fixed number. An adapter without this field decides by the clock alone.
+    """
+    together: float = 0.0
+    """The longest iteration (s) of a benchmark that one process measures together with others, several in
+    ``call.chosen``. 0 if a process measures either one benchmark or the whole suite.
+
+    A benchmark that fails then does not fail the call: ``parse`` names it in ``failed``.
+    """
+    times_by_clock: bool = False
+    """It times by the monotonic clock alone, so ``Call.cpu_clock`` lets it time by CPU time."""
+    steps_clock: bool = False
+    """A clock that advances by a fixed time per reading makes it run a fixed number: ``Call.clock``."""
+    iterated: Callable[[Call], str] = lambda _call: ""
+    """Returns a text that is equal on both sides if calls with ``iterations`` ran equally many.
+
+    Raises ToolOutputError if the call ran another number than it was asked for.
+    """
+    harness: str = ""
+    """A regular expression for functions of a suite's harness: the beginning of ``FUNCTION`` or ``FILE:FUNCTION``.
+
+    Heap profilers leave out what it allocates itself, and profilers of stacks what it does not call.
+    """
+
+
+@dataclass(frozen=True)
+class Builder:
+    """What a tool makes: builds before it measures, files, and outputs for later steps."""
+
+    preparations: Callable[[Call], tuple[Invocation, ...]] = _no_processes
+    """Returns the processes to run once per side in ``call.kept``, before a suite is listed and anything is timed.
+
+    If one of them fails, ``parse`` raises ToolOutputError with the reason.
+    """
+    lacks_lines: Callable[[Call], bool] = lambda _call: False
+    """Whether the build of ``preparations`` has no source lines for profilers; a call with ``built`` then adds them.
+
+    Raises ToolOutputError if nothing was built.
+    """
+    executed: Callable[[Call], tuple[Path, ...] | None] = lambda _call: None
+    """Returns the files that a call executes; None if they follow from the argv."""
+    made: Callable[[Call], tuple[Path, ...]] = lambda _call: ()
+    """Returns files that must exist after a call, whether new or unchanged. Raises ToolOutputError.
+
+    ``outputs`` are removed before a call and must be new after it, which does not fit a program that is up to date.
+    """
+    results: Callable[[Call], Mapping[str, str]] = lambda _call: {}
+    """Returns the ``steps.ID.outputs`` for later steps. Raises ToolOutputError."""
+
+
+NO_SUITE, NO_BUILD = Suite(), Builder()
+"""Of tools that run one command, and of tools that make nothing."""
+
+
+@dataclass(frozen=True)
 class Adapter:
     """One external program, as a step's ``uses:`` names it. The defaults fit most tools.
 
@@ -404,62 +474,10 @@ class Adapter:
     passes_stdout: bool = False
     """The tool passes the command's output to its own stdout, so the step's ``stdout`` can redirect it."""
 
-    suite: bool = False
-    """The program itself names its benchmarks."""
-    listing: Callable[[Call], Invocation | None] = _lists_nothing
-    """Returns the process that prints a suite's benchmark ids, one per line; None for a tool of one command."""
-    tracing: Callable[[Call], Invocation | None] = _traces_nothing
-    """Returns the process that runs the chosen benchmarks a few times and records what each executes and reads.
-
-    Its settings are in the file TRACE of the call's folder, where it writes what it records: see
-    drivers/python_trace.py. None if the benchmarks cannot be followed.
-    """
-    preparations: Callable[[Call], tuple[Invocation, ...]] = _no_processes
-    """Returns the processes to run once per side in ``call.kept``, before a suite is listed and anything is timed.
-
-    If one of them fails, ``parse`` raises ToolOutputError with the reason.
-    """
-    lacks_lines: Callable[[Call], bool] = lambda _call: False
-    """Whether the build of ``preparations`` has no source lines for profilers; a call with ``built`` then adds them.
-
-    Raises ToolOutputError if nothing was built.
-    """
-    parts: Parts | None = None
-    """The option that names files or targets of a suite, of which one tree of a gate may lack some."""
-    iteration_counts: Callable[[Call, float], tuple[int, ...]] = _decides_by_the_clock
-    """Returns two increasing numbers of iterations that a call can run, given the seconds of one iteration.
-
-    () if this build of the suite cannot run a fixed number. An adapter without this field decides by the clock alone.
-    """
-    together: float = 0.0
-    """The longest iteration (s) of a benchmark that one process measures together with others, several in
-    ``call.chosen``. 0 if a process measures either one benchmark or the whole suite.
-
-    A benchmark that fails then does not fail the call: ``parse`` names it in ``failed``.
-    """
-    times_by_clock: bool = False
-    """It times by the monotonic clock alone, so ``Call.cpu_clock`` lets it time by CPU time."""
-    steps_clock: bool = False
-    """A clock that advances by a fixed time per reading makes it run a fixed number: ``Call.clock``."""
-    iterated: Callable[[Call], str] = lambda _call: ""
-    """Returns a text that is equal on both sides if calls with ``iterations`` ran equally many.
-
-    Raises ToolOutputError if the call ran another number than it was asked for.
-    """
-    harness: str = ""
-    """A regular expression for functions of a suite's harness: the beginning of ``FUNCTION`` or ``FILE:FUNCTION``.
-
-    Heap profilers leave out what it allocates itself, and profilers of stacks what it does not call.
-    """
-    executed: Callable[[Call], tuple[Path, ...] | None] = lambda _call: None
-    """Returns the files that a call executes; None if they follow from the argv."""
-    made: Callable[[Call], tuple[Path, ...]] = lambda _call: ()
-    """Returns files that must exist after a call, whether new or unchanged. Raises ToolOutputError.
-
-    ``outputs`` are removed before a call and must be new after it, which does not fit a program that is up to date.
-    """
-    results: Callable[[Call], Mapping[str, str]] = lambda _call: {}
-    """Returns the ``steps.ID.outputs`` for later steps. Raises ToolOutputError."""
+    suite: Suite = NO_SUITE
+    """How it runs benchmarks that the program itself names; NO_SUITE for a tool of one command."""
+    build: Builder = NO_BUILD
+    """What it makes before and besides its figures."""
 
     profiler: Profiler | None = None
     """Its properties if it attributes costs to functions, else None."""
@@ -478,12 +496,13 @@ class Adapter:
 
         Guard its functions, so that a mistake in one of them ends a step and not perfflow.
         """
-        for name, kind in _kinds().items():
-            if not isinstance(getattr(self, name), kind):
-                what = "a function" if kind is Callable else getattr(kind, "__name__", str(kind))
-                raise TypeError(f"Adapter {self.name!r}: {name} must be {what}, not {getattr(self, name)!r}")
-            if kind is Callable:
-                object.__setattr__(self, name, _guarded(self.name, name, getattr(self, name)))
+        for name, value in _checked(self.name, self).items():
+            object.__setattr__(self, name, value)
+        for part in ("suite", "build"):
+            own: Suite | Builder = getattr(self, part)
+            if own not in (NO_SUITE, NO_BUILD):
+                functions: dict[str, Any] = _checked(self.name, own)
+                object.__setattr__(self, part, replace(own, **functions))
         if not _NAME.match(self.name):
             raise TypeError(f"Adapter {self.name!r}: name must be lower-case words joined by -")
         if not issubclass(self.options, Options):
@@ -494,24 +513,29 @@ class Adapter:
             raise TypeError(f"Adapter {self.name!r}: metrics must map names to a Metric, not {wrong[0]!r}")
 
     @property
+    def is_suite(self) -> bool:
+        """Whether the program itself names its benchmarks."""
+        return self.suite is not NO_SUITE
+
+    @property
     def is_built_first(self) -> bool:
         """Whether it has ``preparations``."""
-        return self.preparations is not _no_processes
+        return self.build.preparations is not _no_processes
 
     @property
     def can_list(self) -> bool:
         """Whether it has a ``listing``."""
-        return self.listing is not _lists_nothing
+        return self.suite.listing is not _lists_nothing
 
     @property
     def can_trace(self) -> bool:
         """Whether it has a ``tracing``."""
-        return self.tracing is not _traces_nothing
+        return self.suite.tracing is not _traces_nothing
 
     @property
     def fixes_iterations(self) -> bool:
         """Whether it may run one benchmark of a suite a fixed number of times."""
-        return self.suite and self.iteration_counts is not _decides_by_the_clock
+        return self.suite.iteration_counts is not _decides_by_the_clock
 
     @property
     def counts(self) -> bool:
@@ -576,8 +600,22 @@ def _told(error: Exception) -> str:
     return f"{type(error).__name__}: {text} ({Path(frames[-1].filename).name}:{frames[-1].lineno})"
 
 
+def _checked(tool: str, part: Adapter | Suite | Builder) -> dict[str, Callable[..., Any]]:
+    """Return the functions of a part, guarded. Raises TypeError for a field of the wrong type."""
+    found = {}
+    kinds: Mapping[str, Any] = _kinds(cast("Any", type(part)))
+    for name, kind in kinds.items():
+        value = getattr(part, name)
+        if not isinstance(value, kind):
+            what = "a function" if kind is Callable else getattr(kind, "__name__", str(kind))
+            raise TypeError(f"Adapter {tool!r}: {name} must be {what}, not {value!r}")
+        if kind is Callable:
+            found[name] = _guarded(tool, name, value)
+    return found
+
+
 @cache
-def _kinds() -> Mapping[str, Any]:
-    """Return the types of an adapter's fields, without type arguments such as those of ``tuple[str, ...]``."""
-    hints = {name: kind for name, kind in get_type_hints(Adapter).items() if name != "_"}
+def _kinds(part: type) -> Mapping[str, Any]:
+    """Return the types of a part's fields, without type arguments such as those of ``tuple[str, ...]``."""
+    hints = {name: kind for name, kind in get_type_hints(part).items() if name != "_"}
     return {name: kind if isinstance(kind, UnionType) else get_origin(kind) or kind for name, kind in hints.items()}

@@ -178,7 +178,7 @@ def _takes_shell(tool: Adapter | None) -> bool:
     """Return whether a tool accepts ``shell: true``; tools that add flags or run the program in Python do not."""
     if tool is None:
         return True
-    return "shell" in tool.options.model_fields and not tool.python and not tool.suite
+    return "shell" in tool.options.model_fields and not tool.python and not tool.is_suite
 
 
 def _findable(draft: Draft, loc: Loc, rest: str, syntax: str) -> str:

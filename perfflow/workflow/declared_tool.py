@@ -21,7 +21,18 @@ from perfflow.model.readings import Hotspot, Parsed, Profile, Reading, StackCoun
 from perfflow.model.similar import did_you_mean
 from perfflow.model.stacks import Frame, hotspots_of, read_folded
 from perfflow.tools import registry, tool_files
-from perfflow.tools.adapter import Adapter, Call, CommandOptions, Effort, Invocation, Options, Program, Role
+from perfflow.tools.adapter import (
+    NO_SUITE,
+    Adapter,
+    Call,
+    CommandOptions,
+    Effort,
+    Invocation,
+    Options,
+    Program,
+    Role,
+    Suite,
+)
 from perfflow.tools.parsed_output import search, time_left
 from perfflow.workflow import step_checks
 from perfflow.workflow.checks import each_step
@@ -107,7 +118,7 @@ class DeclaredTool:
             invocations=self.invocations,
             outputs=self.outputs,
             parse=self.parse,
-            listing=self.listing,
+            suite=Suite(listing=self.listing) if source.suite else NO_SUITE,
         )
 
     def invocations(self, call: Call) -> tuple[Invocation, ...]:

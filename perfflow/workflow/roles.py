@@ -54,7 +54,7 @@ def _meant(name: str) -> Adapter | None:
 def is_suite(step: Step) -> bool:
     """Return whether the tool runs a suite, whose program names the benchmarks."""
     tool = tool_of(step)
-    return tool is not None and tool.suite
+    return tool is not None and tool.is_suite
 
 
 def stage_role(workflow: Workflow, name: str) -> Role:

@@ -15,10 +15,24 @@ import pytest
 from perfflow.model.errors import ToolOutputError
 from perfflow.model.readings import Parsed, Reading, Usage
 from perfflow.tools import registry
-from perfflow.tools.adapter import OPTIONAL_ROLES, Adapter, Call, CommandOptions, Invocation, Program, Role, _kinds
+from perfflow.tools.adapter import (
+    NO_SUITE,
+    OPTIONAL_ROLES,
+    Adapter,
+    Builder,
+    Call,
+    CommandOptions,
+    Invocation,
+    Program,
+    Role,
+    Suite,
+    _kinds,
+)
 from tests.session.project import Project
 
-FUNCTIONS = tuple(name for name, kind in _kinds().items() if kind is Callable)
+PARTS = {"": Adapter, "suite": Suite, "build": Builder}
+FUNCTIONS = [(part, name) for part, kind in PARTS.items() for name, type_ in _kinds(kind).items() if type_ is Callable]
+"""Every function of an adapter, with the part that has it."""
 STAGES = {Role.MEASURE: "baseline", Role.PROFILE: "profile", Role.MACHINE: "profile", Role.CHECK: "verify"}
 ALWAYS = {"invocations", "parse", "outputs", "needs_program"}
 """Functions that every run of a step calls."""
@@ -42,7 +56,12 @@ def _ids(_call: Call) -> Invocation:
 
 def _working(own: Adapter) -> Adapter:
     """Return an adapter with the name, the role and the flags of ``own`` that times a command."""
-    listing: dict[str, Any] = {"listing": _ids} if own.can_list else {}
+    suite = replace(own.suite, iteration_counts=lambda _call, _seconds: (), iterated=lambda _call: "")
+    if own.can_list:
+        suite = replace(suite, listing=_ids)
+    build = Builder(executed=lambda _call: (), made=lambda _call: (), results=lambda _call: {})
+    if own.is_built_first:
+        build = replace(build, preparations=lambda _call: (Invocation(("true",)),))
     return replace(
         own,
         invocations=_one,
@@ -51,16 +70,10 @@ def _working(own: Adapter) -> Adapter:
         options=own.options if own.role is Role.CHECK else CommandOptions,
         program=Program("true"),
         needs_program=lambda _values: True,
-        preparations=(lambda _call: (Invocation(("true",)),)) if own.is_built_first else own.preparations,
         attaches=(),
-        executed=lambda _call: (),
-        made=lambda _call: (),
-        results=lambda _call: {},
-        lacks_lines=lambda _call: False,
-        iteration_counts=lambda _call, _seconds: (),
-        iterated=lambda _call: "",
+        suite=suite if own.is_suite else NO_SUITE,
+        build=build,
         good_statuses=frozenset({0}),
-        **listing,
     )
 
 
@@ -75,10 +88,12 @@ def test_every_function_of_an_adapter_may_raise(name: str, project: Project, mon
     assert own is not None
     working, find = _working(own), registry.find
     raised = set()
-    for error, function in zip(cycle([KeyError("results"), ToolOutputError("nothing to read")]), FUNCTIONS):
+    for error, (part, function) in zip(cycle([KeyError("results"), ToolOutputError("nothing to read")]), FUNCTIONS):
+        if part == "suite" and not own.is_suite:
+            continue
         calls: list[str] = []
         change: dict[str, Any] = {function: partial(_wrong, calls, error)}
-        broken = replace(working, **change)
+        broken = replace(working, **({part: replace(getattr(working, part), **change)} if part else change))
         monkeypatch.setattr(registry, "find", lambda asked, broken=broken: broken if asked == name else find(asked))
         keys = ", runs: 1, warmup: 0" if own.role is Role.MEASURE else ""
         stage, known = STAGES.get(own.role, "build"), Path(".perfflow/runs/latest/result.json")

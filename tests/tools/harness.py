@@ -115,7 +115,7 @@ def run_call(name: str, call: Call, env: dict[str, str] | None = None) -> Ran:
     adapter = tool(name)
     call.folder.mkdir(exist_ok=True)
     status = 0
-    for step in adapter.preparations(call):
+    for step in adapter.build.preparations(call):
         if status := start(step, call.folder, env):
             return Ran(status, call, adapter)
     sampler: subprocess.Popen[bytes] | None = None
@@ -195,7 +195,7 @@ def shown(parsed: Parsed) -> str:
     ):
         if not each[key]:
             each.pop(key)
-    for name in ("peaks", "device", "kernels", "failed"):
+    for name in ("peaks", "device", "kernels", "failed", "few_samples"):
         if not fields[name]:
             fields.pop(name)
     memory = fields.pop("memory")
@@ -214,7 +214,7 @@ def _in_short(memory: dict[str, Any]) -> list[str]:
 def listed(name: str, call: Call) -> tuple[int, list[str]]:
     """Let a suite list its benchmarks. Return the exit status and the ids."""
     call.folder.mkdir(exist_ok=True)
-    listing = tool(name).listing(call)
+    listing = tool(name).suite.listing(call)
     assert listing
     step = replace(listing, stdout="ids")
     status = start(step, call.folder)

@@ -70,7 +70,7 @@ def test_invocations_name_program_and_outputs(contract: type[AdapterContract], t
     python = {"python": PYTHON} if "python" in adapter.options.model_fields else {}
     call = call_of(adapter.name, tmp_path, PYTHON, "a b.py", "it's", **python)
     # The programs of a suite that must be built are only known after the build: see test_odd_cargo.py.
-    if not adapter.is_built_first or not adapter.suite:
+    if not adapter.is_built_first or not adapter.is_suite:
         assert all(step.argv[0].startswith("/") for step in adapter.invocations(call))
     assert not any(tmp_path.iterdir())
     assert all(path.parent == tmp_path for path in adapter.outputs(call))

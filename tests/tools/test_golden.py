@@ -27,7 +27,9 @@ def _parsed(name: str, case: str, folder: Path) -> dict[str, str]:
     try:
         parsed = tool(name).parse(call, USAGE)
         if tool(name).role is Role.WORK:
-            handed_on = {key: value.replace(str(folder), "/tmp/out") for key, value in tool(name).results(call).items()}
+            handed_on = {
+                key: value.replace(str(folder), "/tmp/out") for key, value in tool(name).build.results(call).items()
+            }
             return {"parsed.json": json.dumps(handed_on, indent=1) + "\n"}
     except ToolOutputError as error:
         return {"parsed.json": json.dumps({"error": str(error)}, indent=1) + "\n"}

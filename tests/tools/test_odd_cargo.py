@@ -82,7 +82,9 @@ def test_nothing_to_build() -> None:
 
 
 def test_cargo_starts_in_the_crate(tmp_path: Path) -> None:
-    build, lists = BENCH.preparations(call_of("cargo-bench", tmp_path, crate="a b", bench=["x", "y"], filter="^z"))
+    build, lists = BENCH.build.preparations(
+        call_of("cargo-bench", tmp_path, crate="a b", bench=["x", "y"], filter="^z")
+    )
     assert (build.cwd, lists.cwd) == ("a b", "a b")
     assert build.argv[3:] == ("--no-run", "--profile=bench", "--bench=x", "--bench=y")
     assert lists.argv[-1] == "^z"
@@ -117,7 +119,7 @@ def _artifact(name: str, kind: str = "bin", package: str = "p", path: str = "") 
 def test_outputs_are_named_after_what_was_built(tmp_path: Path) -> None:
     lib = {**_artifact("p", "lib"), "executable": None}
     artifacts = [_artifact("hot-loop"), _artifact("hot-loop", "bench"), _artifact("x", "example"), lib]
-    found = BUILD.results(_said(tmp_path, *artifacts, FINISHED))
+    found = BUILD.build.results(_said(tmp_path, *artifacts, FINISHED))
     assert found == {
         "hot-loop": "/t/p/bin/hot-loop",
         "hot_loop": "/t/p/bin/hot-loop",
@@ -130,19 +132,19 @@ def test_outputs_are_named_after_what_was_built(tmp_path: Path) -> None:
 
 def test_two_packages_with_a_binary_of_the_same_name(tmp_path: Path) -> None:
     call = _said(tmp_path, _artifact("tool", package="a"), _artifact("tool", package="b"), FINISHED)
-    assert set(BUILD.results(call)) == {"a-tool", "a_tool", "b-tool", "b_tool"}
+    assert set(BUILD.build.results(call)) == {"a-tool", "a_tool", "b-tool", "b_tool"}
 
 
 def test_an_executable_that_is_named_twice_is_one(tmp_path: Path) -> None:
     call = _said(tmp_path, _artifact("tool"), _artifact("tool"), FINISHED)
-    assert BUILD.results(call) == {"tool": "/t/p/bin/tool"}
-    assert BUILD.made(call) == (Path("/t/p/bin/tool"),)
+    assert BUILD.build.results(call) == {"tool": "/t/p/bin/tool"}
+    assert BUILD.build.made(call) == (Path("/t/p/bin/tool"),)
 
 
 def test_outputs_that_would_be_one(tmp_path: Path) -> None:
     call = _said(tmp_path, _artifact("bench-x"), _artifact("x", "bench"), FINISHED)
     with pytest.raises(ToolOutputError, match="two executables have the same output name bench-x"):
-        BUILD.results(call)
+        BUILD.build.results(call)
 
 
 @pytest.mark.parametrize(
@@ -317,7 +319,7 @@ def test_each_executable_runs_where_cargo_would_run_it(tmp_path: Path) -> None:
     # The time of one is not known yet.
     assert "--sample-size=10" in first.argv
     assert second.argv == ("/p/1-plain", "--bench")
-    assert BENCH.executed(call) == (Path("/p/0-odd"), Path("/p/1-plain"))
+    assert BENCH.build.executed(call) == (Path("/p/0-odd"), Path("/p/1-plain"))
 
 
 def test_one_benchmark_alone(tmp_path: Path) -> None:

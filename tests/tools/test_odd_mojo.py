@@ -158,7 +158,7 @@ def _of_file(folder: Path, **options: Any) -> Call:
 
 def test_a_source_is_built_once_a_side_and_its_program_run(tmp_path: Path) -> None:
     call = _of_file(tmp_path, include=["lib", "more"], flags="-O2 -D N=4", args=["--size", "9"], repetitions=5)
-    version, build = tool("mojo-bench").preparations(call)
+    version, build = tool("mojo-bench").build.preparations(call)
     program = str(tmp_path / "kept" / "sums.program")
     assert version.argv == (call.program, "--version")
     flags = ("-O2", "-D", "N=4", "-I", "lib", "-I", "more")
@@ -166,12 +166,12 @@ def test_a_source_is_built_once_a_side_and_its_program_run(tmp_path: Path) -> No
     (run,) = tool("mojo-bench").invocations(call)
     file = ("-o", str(tmp_path / "bench.csv"), "--format", "csv")
     assert run.argv == (program, "--size", "9", *file, "-r", "5")
-    assert tool("mojo-bench").listing(call) is None
+    assert tool("mojo-bench").suite.listing(call) is None
 
 
 def test_a_program_with_words_of_its_own_is_listed_and_run_alone(tmp_path: Path) -> None:
     call = _of_file(tmp_path, list_with="--list", only_with=["--only"])
-    listing = tool("mojo-bench").listing(call)
+    listing = tool("mojo-bench").suite.listing(call)
     assert listing
     assert listing.argv[1:] == ("--list",)
     assert tool("mojo-bench").invocations(replace(call, chosen=("a b",)))[0].argv[-2:] == ("--only", "a b")
@@ -179,7 +179,7 @@ def test_a_program_with_words_of_its_own_is_listed_and_run_alone(tmp_path: Path)
 
 def test_a_program_that_is_there_is_not_built(tmp_path: Path) -> None:
     call = call_of("mojo-bench", tmp_path, PROGRAM, "9")
-    assert tool("mojo-bench").preparations(call) == ()
+    assert tool("mojo-bench").build.preparations(call) == ()
     assert tool("mojo-bench").invocations(call)[0].argv[:2] == (PROGRAM, "9")
     assert not tool("mojo-bench").starts_program({"command": PROGRAM})
     assert tool("mojo-bench").starts_program({"file": "a.mojo"})
@@ -191,7 +191,7 @@ def test_options_that_do_not_go_together(tmp_path: Path) -> None:
     both = replace(_of_file(tmp_path), command=(PROGRAM,))
     for call in (both, call_of("mojo-bench", tmp_path)):
         with pytest.raises(ToolOutputError, match="set either `file`"):
-            tool("mojo-bench").preparations(call)
+            tool("mojo-bench").build.preparations(call)
     with pytest.raises(ToolOutputError, match="shell: true"):
         tool("mojo-bench").invocations(call_of("mojo-bench", tmp_path, "a | b", **SHELL))
 

@@ -164,7 +164,7 @@ def test_google_benchmark_refuses(content: object, reason: str, tmp_path: Path) 
 
 def test_google_benchmark_of_a_shell(tmp_path: Path) -> None:
     call = call_of("google-benchmark", tmp_path, "./x | cat", **SHELL)
-    for argv in (tool("google-benchmark").invocations, tool("google-benchmark").listing):
+    for argv in (tool("google-benchmark").invocations, tool("google-benchmark").suite.listing):
         with pytest.raises(ToolOutputError, match="shell"):
             argv(call)
 
@@ -267,7 +267,7 @@ def test_pyperf_is_given_a_script_or_a_statement(tmp_path: Path) -> None:
     call = call_of("pyperf", tmp_path, python=PYTHON, stmt="-x", setup=["a = 1", "b = 2"], args="--affinity 1")
     (step,) = tool("pyperf").invocations(call)
     assert step.argv[-6:] == ("--affinity", "1", "--setup=a = 1", "--setup=b = 2", "--", "-x")
-    assert tool("pyperf").listing(call) is None
+    assert tool("pyperf").suite.listing(call) is None
 
 
 def _asv(result: object, kind: str = "time", number: object = 4, samples: object = None) -> dict[str, object]:

@@ -40,7 +40,7 @@ def test_a_benchmark_runs_a_fixed_number_of_times(name: str, tmp_path: Path) -> 
     call = replace(call, chosen=(str(tmp_path / f"bench_it.py::{name}"),), effort=Effort.BRIEF, iterations=7)
     ran = run_call("pytest-benchmark", call)
     assert ran.status == 0, (tmp_path / "out" / "pytest.out").read_text()
-    assert tool("pytest-benchmark").iterated(call) == "7"
+    assert tool("pytest-benchmark").suite.iterated(call) == "7"
 
 
 def test_a_test_that_does_not_run_its_benchmark_is_an_error(tmp_path: Path) -> None:
@@ -50,4 +50,4 @@ def test_a_test_that_does_not_run_its_benchmark_is_an_error(tmp_path: Path) -> N
     call = replace(call, chosen=(str(tmp_path / "bench_it.py::test_without"),), effort=Effort.BRIEF, iterations=7)
     run_call("pytest-benchmark", call)
     with pytest.raises(ToolOutputError, match="0 calls of 7"):
-        tool("pytest-benchmark").iterated(call)
+        tool("pytest-benchmark").suite.iterated(call)

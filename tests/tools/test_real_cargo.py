@@ -27,14 +27,14 @@ def _built(crate: Path, folder: Path, env: dict[str, str] | None = None, **optio
     """Build and list; return the call for all further steps."""
     call = call_of("cargo-bench", folder, crate=str(crate), locked=True, **options)
     call.folder.mkdir(exist_ok=True)
-    for step in tool("cargo-bench").preparations(call):
+    for step in tool("cargo-bench").build.preparations(call):
         if start(step, call.folder, env):
             tool("cargo-bench").parse(call, USAGE)
     return replace(call, effort=Effort.BRIEF)
 
 
 def _names(call: Call) -> list[str]:
-    listing = tool("cargo-bench").listing(call)
+    listing = tool("cargo-bench").suite.listing(call)
     assert listing
     step = replace(listing, stdout="ids")
     assert start(step, call.folder) == 0
@@ -226,7 +226,7 @@ def test_cargo_build(crate: Path, tmp_path: Path) -> None:
         # The second time, everything is fresh.
         ran = run("cargo-build", tmp_path, **options)
         assert ran.status == 0
-        found = ran.adapter.results(ran.call)
+        found = ran.adapter.build.results(ran.call)
         assert found.keys() == {"hot-loop", "hot_loop", "example-shows", "example_shows", "test-mixing", "test_mixing"}
         assert all(Path(path).is_absolute() and Path(path).is_file() for path in found.values())
 

@@ -51,7 +51,7 @@ criterion_main!(benches);
 def built(crate: Path, folder: Path, **options: Any) -> Call:
     call = call_of("cargo-bench", folder, crate=str(crate), locked=True, **options)
     call.folder.mkdir()
-    for step in tool("cargo-bench").preparations(call):
+    for step in tool("cargo-bench").build.preparations(call):
         assert start(step, call.folder) == 0, (call.folder / step.stderr).read_text()
     clock = folder / "stepping_clock.so"
     subprocess.run(["cc", "-O1", "-shared", "-fPIC", "-o", clock, CLOCK], check=True)
@@ -66,12 +66,12 @@ def counted(call: Call, name: str, iterations: int, folder: Path) -> tuple[float
         old.unlink()
     ran = run_call("callgrind", call_of("callgrind", folder, *step.argv), dict(step.env))
     (reading,) = parsed_of(ran).readings
-    return reading.value, tool("cargo-bench").iterated(one)
+    return reading.value, tool("cargo-bench").suite.iterated(one)
 
 
 def each_of(call: Call, name: str, folder: Path) -> float:
     """Return the instructions of one iteration."""
-    few, many = tool("cargo-bench").iteration_counts(replace(call, chosen=(name,)), 100e-6)
+    few, many = tool("cargo-bench").suite.iteration_counts(replace(call, chosen=(name,)), 100e-6)
     assert (few, many) == (20, 100)
     (less, _), (more, _) = (counted(call, name, number, folder) for number in (few, many))
     return (more - less) / (many - few)
@@ -93,7 +93,7 @@ def test_an_iteration_costs_the_same_every_time_and_nothing_but_itself(crate: Pa
 
 def test_a_benchmark_of_libtest(crate: Path, tmp_path: Path) -> None:
     call = built(crate, tmp_path / "built", bench="plain", filter="mixes")
-    few, many = tool("cargo-bench").iteration_counts(replace(call, chosen=("mixes",)), 1e-6)
+    few, many = tool("cargo-bench").suite.iteration_counts(replace(call, chosen=("mixes",)), 1e-6)
     found = []
     for _ in range(2):
         (less, _), (more, _) = (counted(call, "mixes", number, tmp_path / "counted") for number in (few, many))
@@ -104,20 +104,20 @@ def test_a_benchmark_of_libtest(crate: Path, tmp_path: Path) -> None:
 
 def test_without_a_compiler_for_the_clock_there_are_no_fixed_counts(crate: Path, tmp_path: Path) -> None:
     call = replace(built(crate, tmp_path / "built", bench="plain", filter="mixes"), clock=None)
-    assert tool("cargo-bench").iteration_counts(replace(call, chosen=("mixes",)), 1e-6) == ()
+    assert tool("cargo-bench").suite.iteration_counts(replace(call, chosen=("mixes",)), 1e-6) == ()
 
 
 def test_it_is_built_again_with_lines_and_what_it_depends_on_is_not(crate: Path, tmp_path: Path) -> None:
     call = built(crate, tmp_path / "built", bench="odd")
     cargo = tool("cargo-bench")
-    assert cargo.lacks_lines(call)
+    assert cargo.build.lacks_lines(call)
     again = replace(call, kept=tmp_path / "again", built=call.place)
     again.place.mkdir()
-    for step in cargo.preparations(again):
+    for step in cargo.build.preparations(again):
         assert start(step, again.place) == 0, (again.place / step.stderr).read_text()
-    assert not cargo.lacks_lines(again)
+    assert not cargo.build.lacks_lines(again)
     said = (again.place / "stderr").read_text()
     compiled = {line.split()[1] for line in said.splitlines() if line.strip().startswith("Compiling")}
     assert compiled <= {"hot-loop", "second"}
     # The measured program is unchanged.
-    assert cargo.lacks_lines(call)
+    assert cargo.build.lacks_lines(call)

@@ -32,7 +32,7 @@ def nvcc() -> str:
 def test_nvcc_builds_for_one_architecture(nvcc: str, tmp_path: Path) -> None:
     ran = run("nvcc", tmp_path / "out", file=CROWDED, arch="sm_80")
     assert ran.status == 0
-    handed_on = NVCC.results(ran.call)
+    handed_on = NVCC.build.results(ran.call)
     assert os.access(handed_on["path"], os.X_OK)
     assert int(handed_on["binary_size"]) == Path(handed_on["path"]).stat().st_size
     assert (handed_on["kernels"], handed_on["registers"], handed_on["shared"]) == ("3", "32", "256")
@@ -46,7 +46,7 @@ def test_nvcc_puts_the_program_where_it_is_wanted(nvcc: str, tmp_path: Path) -> 
     out = tmp_path / "new folder" / "crowded"
     ran = run("nvcc", tmp_path / "out", file=[CROWDED], arch=["sm_80", "sm_90"], out=str(out), flags=["-DNDEBUG"])
     assert ran.status == 0
-    assert NVCC.results(ran.call)["path"] == str(out)
+    assert NVCC.build.results(ran.call)["path"] == str(out)
     assert out.stat().st_mode & stat.S_IXUSR
 
 
@@ -196,7 +196,7 @@ def test_every_call_of_do_bench_is_a_benchmark(tmp_path: Path) -> None:
 @needs_triton
 def test_triton_benchmarks_are_listed_and_run_alone(tmp_path: Path) -> None:
     call = call_of("triton-bench", tmp_path, script=TRITON_CPU, python=TORCH)
-    listing = tool("triton-bench").listing(call)
+    listing = tool("triton-bench").suite.listing(call)
     assert listing is not None
     assert start(replace(listing, stdout="ids"), tmp_path) == 0
     assert (tmp_path / "ids").read_text().splitlines() == NAMES

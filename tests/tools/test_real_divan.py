@@ -38,13 +38,13 @@ def sorts(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 def _built(crate: Path, folder: Path, **options: Any) -> Call:
     call = call_of("cargo-bench", folder, crate=str(crate), locked=True, **options)
     call.folder.mkdir(exist_ok=True)
-    for step in BENCH.preparations(call):
+    for step in BENCH.build.preparations(call):
         assert start(step, call.folder) == 0, (call.folder / step.stderr).read_text()
     return replace(call, effort=Effort.BRIEF, kept=call.folder)
 
 
 def _names(call: Call) -> set[str]:
-    listing = BENCH.listing(call)
+    listing = BENCH.suite.listing(call)
     assert listing
     assert start(replace(listing, stdout="ids"), call.folder) == 0
     return {*(call.folder / "ids").read_text().splitlines()}
@@ -100,9 +100,11 @@ def _counted(call: Call, profiler: str, iterations: int, folder: Path) -> float:
     one = replace(call, iterations=iterations, folder=folder)
     folder.mkdir()
     (step,) = BENCH.invocations(one)
-    ran = run_call(profiler, replace(call_of(profiler, folder, *step.argv), harness=BENCH.harness), dict(step.env))
+    ran = run_call(
+        profiler, replace(call_of(profiler, folder, *step.argv), harness=BENCH.suite.harness), dict(step.env)
+    )
     found = {reading.metric: reading.value for reading in parsed_of(ran).readings if not reading.benchmark}
-    assert BENCH.iterated(one)
+    assert BENCH.suite.iterated(one)
     return found["instructions" if profiler == "callgrind" else "allocs"]
 
 
@@ -117,6 +119,6 @@ def test_the_cost_of_one_iteration(
     clock = tmp_path / "stepping_clock.so"
     subprocess.run(["cc", "-O1", "-shared", "-fPIC", "-o", clock, CLOCK], check=True)
     call = replace(_built(sorts, tmp_path / "built"), clock=clock, chosen=(name,))
-    few, many = BENCH.iteration_counts(call, 1e-6)
+    few, many = BENCH.suite.iteration_counts(call, 1e-6)
     less, more = (_counted(call, profiler, number, tmp_path / str(number)) for number in (few, many))
     assert least <= (more - less) / (many - few) <= most

@@ -103,12 +103,12 @@ def traces(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Benchmark
         (root / "tree/state").write_text(side)
         (root / "tree/asv.conf.json").write_text('{"version": 1, "benchmark_dir": "benchmarks"}')
         env = {**os.environ, "PYTHONPATH": str(root / "tree"), "PYTHONHASHSEED": "0"}
-        listed = tool("asv").listing(call_of("asv", root / "listing", python=PYTHON))
+        listed = tool("asv").suite.listing(call_of("asv", root / "listing", python=PYTHON))
         assert listed
         done = subprocess.run(listed.argv, cwd=root / "tree", env=env, capture_output=True, text=True, check=True)
         call = replace(call_of("asv", root / "trace", python=PYTHON), chosen=tuple(done.stdout.splitlines()))
         write_settings(call, [root / "tree"])
-        invocation = tool("asv").tracing(call)
+        invocation = tool("asv").suite.tracing(call)
         assert invocation
         subprocess.run(invocation.argv, cwd=root / "tree", env=env, check=True, capture_output=True)
         found.append(read_traces(call.folder))

@@ -77,7 +77,7 @@ def traces(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Benchmark
         call = call_of("pyperf", root / "trace", script="bench.py", python=PYTHON)
         call = replace(call, chosen=(*NAMES, "fails", "of a worker"))
         write_settings(call, [root / "tree"])
-        invocation = tool("pyperf").tracing(call)
+        invocation = tool("pyperf").suite.tracing(call)
         assert invocation
         env = {**os.environ, "PYTHONHASHSEED": "0"}
         subprocess.run(invocation.argv, cwd=root / "tree", env=env, check=True, capture_output=True)

@@ -149,7 +149,7 @@ def traces(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Benchmark
         call = call_of("pytest-benchmark", around / "out", python=PYTHON, args=args)
         call = replace(call, chosen=tuple(chosen), folder=around / "traces")
         write_settings(call, [tree])
-        invocation = tool("pytest-benchmark").tracing(call)
+        invocation = tool("pytest-benchmark").suite.tracing(call)
         assert invocation
         (tree / "none.ini").write_text("[pytest]\n")
         env = {**os.environ, "PYTHONHASHSEED": "0", "PYTHONPATH": str(tree)}

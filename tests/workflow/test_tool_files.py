@@ -274,7 +274,7 @@ def test_it_is_an_adapter_like_any_other(tmp_path: Path) -> None:
     assert list(tool.metrics) == ["time"]
     call = Call(tool.options(), tmp_path, chosen=("slow",), effort=Effort.BRIEF)
     assert tool.invocations(call)[0].argv == ("./suite.sh", "run", "slow", "-q")
-    listing = tool.listing(call)
+    listing = tool.suite.listing(call)
     assert listing
     assert listing.argv == ("./suite.sh", "list")
 

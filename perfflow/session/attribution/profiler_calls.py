@@ -152,7 +152,7 @@ def _worst_first(item: tuple[tuple[str, str], ComparedMetric]) -> float:
 
 def _alone(session: RunSession, source: Planned, benchmark: str) -> str:
     """Return the id by which a suite runs one benchmark alone; '' if the step runs one command."""
-    if not (source.tool and source.tool.suite):
+    if not (source.tool and source.tool.is_suite):
         return ""
     return next((name for name in session.benchmarks(source) if benchmark_name(source, name) == benchmark), "")
 
@@ -364,7 +364,7 @@ class ProfilerCalls:
     def _runs_suite(self) -> bool:
         """Whether the benchmark is of a suite, and either the only one to run or one of those that were built."""
         tool = self._subject.source.tool
-        return tool is not None and tool.suite and (bool(self._subject.only) or tool.is_built_first)
+        return tool is not None and tool.is_suite and (bool(self._subject.only) or tool.is_built_first)
 
     @property
     def _is_sampling(self) -> bool:

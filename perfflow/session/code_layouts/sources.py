@@ -285,7 +285,7 @@ def executables(prepared: ReadyProcess) -> Iterator[Path]:
 
 
 def _words(prepared: ReadyProcess) -> Sequence[str]:
-    if prepared.tool and prepared.call and (own := prepared.tool.executed(prepared.call)) is not None:
+    if prepared.tool and prepared.call and (own := prepared.tool.build.executed(prepared.call)) is not None:
         return [str(path) for path in own]
     if not prepared.shell_text:
         return prepared.call.command if prepared.call else prepared.argv

@@ -168,9 +168,9 @@ def _results(prepared: ReadyProcess, folder: Path) -> Mapping[str, str]:
     if not prepared.tool or not prepared.call:
         return {}
     with invoke.adapter_failures(prepared.tool, 0, folder / "stderr"):
-        for path in prepared.tool.made(prepared.call):
+        for path in prepared.tool.build.made(prepared.call):
             require_there(path, folder / "stderr", prepared.tool.name)
-        return prepared.tool.results(prepared.call)
+        return prepared.tool.build.results(prepared.call)
 
 
 def read_outputs(path: str) -> Iterator[tuple[str, str]]:

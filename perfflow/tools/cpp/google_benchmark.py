@@ -26,7 +26,7 @@ from perfflow.model.errors import ToolOutputError
 from perfflow.model.metrics import builtin_metrics
 from perfflow.model.readings import Parsed, Reading, Usage, reading_of_process
 from perfflow.tools import adapter, tool_files
-from perfflow.tools.adapter import Adapter, Call, CommandOptions, Effort, Invocation, Role, may_leave
+from perfflow.tools.adapter import Adapter, Call, CommandOptions, Effort, Invocation, Role, Suite, may_leave
 from perfflow.tools.parsed_output import Json, one_of_keys
 from perfflow.tools.result_set import JsonFormat, ResultSet, ValueCollector, facts, label
 
@@ -281,13 +281,14 @@ ADAPTER = Adapter(
     parse,
     options=GoogleBenchmarkOptions,
     metrics=builtin_metrics("time", "cpu", "uncontended", "throughput", "rate", "allocs", "heap_peak"),
-    suite=True,
-    together=_TOGETHER,
+    suite=Suite(
+        together=_TOGETHER,
+        listing=listing,
+        steps_clock=True,
+        iteration_counts=iteration_counts,
+        iterated=iterated,
+        harness=r"benchmark::",
+    ),
     counters=True,
-    listing=listing,
-    steps_clock=True,
-    iteration_counts=iteration_counts,
-    iterated=iterated,
-    harness=r"benchmark::",
     outputs=may_leave(_FILE),
 )

@@ -21,7 +21,7 @@ from perfflow.model.errors import ToolOutputError
 from perfflow.model.readings import Parsed, Peak, Usage
 from perfflow.model.units import Dimension, format_quantity, parse_as
 from perfflow.tools import adapter, python_command, tool_files
-from perfflow.tools.adapter import Adapter, Call, Invocation, Program, Role, Seconds, leaves
+from perfflow.tools.adapter import Adapter, Builder, Call, Invocation, Program, Role, Seconds, leaves
 from perfflow.tools.parsed_output import Counted, Json, Positive, Whole, checked_json
 
 CC = Program("cc", "apt-get install gcc libc6-dev")
@@ -296,9 +296,8 @@ ADAPTER = Adapter(
     options=StreamOptions,
     program=CC,
     finds_peaks=True,
-    preparations=preparations,
+    build=Builder(preparations=preparations, executed=lambda call: (_program(call),)),
     invocations=invocations,
     outputs=leaves(_FILE),
-    executed=lambda call: (_program(call),),
     parse=parse,
 )

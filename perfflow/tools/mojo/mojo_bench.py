@@ -31,7 +31,18 @@ from perfflow.model.errors import ToolOutputError
 from perfflow.model.metrics import builtin_metrics
 from perfflow.model.readings import Parsed, Reading, Usage, reading_of_process
 from perfflow.tools import adapter, tool_files
-from perfflow.tools.adapter import Adapter, Call, CommandOptions, CommandText, Invocation, Program, Role, may_leave
+from perfflow.tools.adapter import (
+    Adapter,
+    Builder,
+    Call,
+    CommandOptions,
+    CommandText,
+    Invocation,
+    Program,
+    Role,
+    Suite,
+    may_leave,
+)
 from perfflow.tools.tool_files import clean_name
 
 _HEAD = re.compile(r"^\.*(?:\| )?(?P<columns>name *(?P<bar> \| |, *)met \(ms\).*)$")
@@ -398,11 +409,9 @@ ADAPTER = Adapter(
     metrics=builtin_metrics("time", "bandwidth", "flops", "rate"),
     attaches=("file",),
     needs_program=needs_program,
-    suite=True,
-    preparations=preparations,
+    suite=Suite(listing=listing),
+    build=Builder(preparations=preparations, executed=executed),
     invocations=invocations,
     outputs=may_leave(_PRINTED, _FILE),
-    executed=executed,
     parse=parse,
-    listing=listing,
 )

@@ -29,7 +29,7 @@ from perfflow.model.kernels import together
 from perfflow.model.metrics import builtin_metrics
 from perfflow.model.readings import BATCH, Parsed, Reading, Usage, reading_of_many
 from perfflow.tools import tool_files
-from perfflow.tools.adapter import Adapter, Call, CommandOptions, Effort, Invocation, Role, may_leave
+from perfflow.tools.adapter import Adapter, Call, CommandOptions, Effort, Invocation, Role, Suite, may_leave
 from perfflow.tools.tool_files import clean_name
 
 _FILE = "cuda-bench.txt"
@@ -186,12 +186,11 @@ ADAPTER = Adapter(
     role=Role.MEASURE,
     options=CudaBenchOptions,
     metrics=builtin_metrics("time", "bandwidth", "flops", "rate"),
-    suite=True,
+    suite=Suite(listing=listing),
     gpu=True,
     invocations=invocations,
     outputs=may_leave(_FILE),
     parse=parse,
-    listing=listing,
 )
 
 

@@ -35,7 +35,7 @@ from perfflow.model.metrics import builtin_metrics
 from perfflow.model.readings import MOST_HOTSPOTS, Hotspot, Parsed, Peak, Profile, Reading, Usage, reading_of_many
 from perfflow.model.units import Dimension, format_quantity
 from perfflow.tools import tool_files
-from perfflow.tools.adapter import Adapter, Call, CommandOptions, Invocation, Program, Role, leaves
+from perfflow.tools.adapter import Adapter, Call, CommandOptions, Invocation, Program, Role, Suite, leaves
 from perfflow.tools.nvidia import ncu_table
 from perfflow.tools.nvidia.ncu_metrics import BANDWIDTH, LIMITS, MORE, SOURCES, THREADS, Kind, Source
 from perfflow.tools.nvidia.ncu_table import Cell, NcuLaunch, NcuRule, NcuTable
@@ -654,7 +654,7 @@ ADAPTER = Adapter(
     metrics=builtin_metrics(*METRICS),
     attaches=("report",),
     needs_program=needs_program,
-    suite=True,
+    suite=Suite(),
     gpu=True,
     finds_peaks=True,
     invocations=invocations,

@@ -24,7 +24,7 @@ from perfflow.model.errors import ToolOutputError
 from perfflow.model.readings import Parsed, Usage
 from perfflow.model.stacks import summed
 from perfflow.tools import adapter, tool_files
-from perfflow.tools.adapter import Adapter, Call, CommandText, Invocation, Program, Role, words
+from perfflow.tools.adapter import Adapter, Builder, Call, CommandText, Invocation, Program, Role, words
 from perfflow.tools.nvidia import cuda_bench, ncu
 from perfflow.tools.tool_files import clean_name, last_line
 
@@ -287,6 +287,5 @@ ADAPTER = Adapter(
     invocations=invocations,
     outputs=outputs,
     parse=parse,
-    made=made,
-    results=results,
+    build=Builder(made=made, results=results),
 )

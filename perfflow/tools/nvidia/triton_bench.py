@@ -15,7 +15,7 @@ from perfflow.model.errors import ToolOutputError
 from perfflow.model.metrics import builtin_metrics
 from perfflow.model.readings import Parsed, Usage, reading_of_many
 from perfflow.tools import adapter, parsed_output, tool_files
-from perfflow.tools.adapter import Adapter, Call, CommandText, Effort, Invocation, Role, may_leave, words
+from perfflow.tools.adapter import Adapter, Call, CommandText, Effort, Invocation, Role, Suite, may_leave, words
 from perfflow.tools.parsed_output import Json, Name, Positive
 
 _FILE = "triton.json"
@@ -106,10 +106,9 @@ ADAPTER = Adapter(
     role=Role.MEASURE,
     options=TritonBenchOptions,
     metrics=builtin_metrics("time"),
-    suite=True,
+    suite=Suite(listing=listing),
     gpu=True,
     invocations=invocations,
     outputs=may_leave(_FILE),
     parse=parse,
-    listing=listing,
 )

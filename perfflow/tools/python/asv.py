@@ -31,7 +31,7 @@ from perfflow.model.metrics import builtin_metrics
 from perfflow.model.readings import Parsed, Usage
 from perfflow.stats.paired_test import student_t_quantile
 from perfflow.tools import adapter, parsed_output, tool_files
-from perfflow.tools.adapter import TRACE, Adapter, Call, Effort, Invocation, Role, may_leave
+from perfflow.tools.adapter import TRACE, Adapter, Call, Effort, Invocation, Role, Suite, may_leave
 from perfflow.tools.parsed_output import Counted, Figures, Json, Name, Whole, one_of_keys
 from perfflow.tools.result_set import JsonFormat, ResultSet, StoredSummary, ValueCollector, facts, label, listed, moment
 
@@ -245,11 +245,7 @@ ADAPTER = Adapter(
     parse,
     options=AsvOptions,
     metrics=builtin_metrics("time", "cpu", "uncontended", "rss", "object_size"),
-    suite=True,
-    together=_SECONDS,
+    suite=Suite(together=_SECONDS, harness=_HARNESS, listing=listing, tracing=tracing),
     counters=True,
-    harness=_HARNESS,
-    listing=listing,
-    tracing=tracing,
     outputs=may_leave(_FILE),
 )

@@ -27,7 +27,7 @@ from perfflow.model.errors import ToolOutputError
 from perfflow.model.metrics import builtin_metrics
 from perfflow.model.readings import Parsed, Usage
 from perfflow.tools import adapter, tool_files
-from perfflow.tools.adapter import TRACE, Adapter, Call, CommandText, Effort, Invocation, Role, may_leave, words
+from perfflow.tools.adapter import TRACE, Adapter, Call, CommandText, Effort, Invocation, Role, Suite, may_leave, words
 from perfflow.tools.parsed_output import Counted, Figures, Json, one_of_keys
 from perfflow.tools.python import pytest_benchmark
 from perfflow.tools.result_set import JsonFormat, ResultSet, ValueCollector, at, facts, label, moment
@@ -239,10 +239,6 @@ ADAPTER = Adapter(
     parse,
     options=PyperfOptions,
     metrics=builtin_metrics(*_METRICS),
-    suite=True,
-    together=_TOGETHER,
-    harness=_HARNESS,
-    listing=listing,
-    tracing=tracing,
+    suite=Suite(together=_TOGETHER, harness=_HARNESS, listing=listing, tracing=tracing),
     outputs=may_leave(_FILE, _DOUBLED),
 )

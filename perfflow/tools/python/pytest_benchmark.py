@@ -26,7 +26,19 @@ from perfflow.model.errors import ToolOutputError
 from perfflow.model.metrics import builtin_metrics
 from perfflow.model.readings import Parsed, Usage
 from perfflow.tools import adapter, tool_files
-from perfflow.tools.adapter import TRACE, Adapter, Call, CommandText, Effort, Invocation, Parts, Role, may_leave, words
+from perfflow.tools.adapter import (
+    TRACE,
+    Adapter,
+    Call,
+    CommandText,
+    Effort,
+    Invocation,
+    Parts,
+    Role,
+    Suite,
+    may_leave,
+    words,
+)
 from perfflow.tools.parsed_output import Figure, Figures, Json, Positive, Whole
 from perfflow.tools.result_set import JsonFormat, ResultSet, StoredSummary, ValueCollector, facts, label
 
@@ -279,13 +291,14 @@ ADAPTER = Adapter(
     parse,
     options=PytestBenchmarkOptions,
     metrics=builtin_metrics("time", "cpu", "uncontended"),
-    suite=True,
-    harness=r"(?:.*/)?pytest_benchmark/fixture\.py:(?:.*\.)?runner\b",
-    listing=listing,
-    parts=Parts("paths", _has_file),
-    tracing=tracing,
-    iteration_counts=iteration_counts,
-    iterated=iterated,
-    together=_TOGETHER,
+    suite=Suite(
+        harness=r"(?:.*/)?pytest_benchmark/fixture\.py:(?:.*\.)?runner\b",
+        listing=listing,
+        parts=Parts("paths", _has_file),
+        tracing=tracing,
+        iteration_counts=iteration_counts,
+        iterated=iterated,
+        together=_TOGETHER,
+    ),
     outputs=may_leave(_FILE),
 )

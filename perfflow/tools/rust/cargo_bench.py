@@ -43,7 +43,7 @@ from perfflow.model.errors import ToolOutputError
 from perfflow.model.metrics import builtin_metrics
 from perfflow.model.readings import Parsed, Reading, Usage, reading_of_process
 from perfflow.tools import adapter, cpu_clock, parsed_output, python_command, tool_files
-from perfflow.tools.adapter import Adapter, Call, Effort, Invocation, Parts, Program, Role
+from perfflow.tools.adapter import Adapter, Builder, Call, Effort, Invocation, Parts, Program, Role, Suite
 from perfflow.tools.cpu_clock import ClockLog
 from perfflow.tools.parsed_output import Json, Positive, Positives
 from perfflow.tools.result_set import ResultSet, ValueCollector, label
@@ -814,19 +814,18 @@ ADAPTER = Adapter(
     options=CargoBenchOptions,
     program=CARGO,
     metrics=builtin_metrics("time", "cpu", "uncontended", "throughput", "rate"),
-    suite=True,
-    preparations=preparations,
-    parts=Parts("bench", has_bench),
+    suite=Suite(
+        parts=Parts("bench", has_bench),
+        iteration_counts=iteration_counts,
+        iterated=iterated,
+        harness=_HARNESS,
+        times_by_clock=True,
+        steps_clock=True,
+        together=_TOGETHER,
+        listing=listing,
+    ),
+    build=Builder(preparations=preparations, lacks_lines=lacks_lines, executed=executed),
     invocations=invocations,
     outputs=outputs,
-    lacks_lines=lacks_lines,
-    iteration_counts=iteration_counts,
-    iterated=iterated,
-    harness=_HARNESS,
-    times_by_clock=True,
-    steps_clock=True,
-    together=_TOGETHER,
-    executed=executed,
     parse=parse,
-    listing=listing,
 )

@@ -14,7 +14,7 @@ from pydantic import Field
 
 from perfflow.model.errors import ToolOutputError
 from perfflow.model.readings import Parsed, Usage
-from perfflow.tools.adapter import Adapter, Call, Invocation, Parts, Role, may_leave
+from perfflow.tools.adapter import Adapter, Builder, Call, Invocation, Parts, Role, Suite, may_leave
 from perfflow.tools.rust import cargo_bench
 from perfflow.tools.rust.cargo_bench import CARGO, CargoExecutable
 
@@ -93,7 +93,6 @@ ADAPTER = Adapter(
     options=CargoBuildOptions,
     program=CARGO,
     outputs=may_leave(cargo_bench.MESSAGES),
-    made=made,
-    parts=Parts("benches", cargo_bench.has_bench),
-    results=results,
+    build=Builder(made=made, results=results),
+    suite=Suite(parts=Parts("benches", cargo_bench.has_bench)),
 )
