@@ -16,7 +16,7 @@ from perfflow.model.errors import UserError
 from perfflow.model.result import Benchmark, Bounds, Decision
 from perfflow.model.units import UnitError, duration
 from perfflow.report import terminal
-from perfflow.session.progress import NoProgress
+from perfflow.session.progress import unheard
 
 Command = str | Sequence[str | os.PathLike[str]]
 """A program and its arguments, or a command as text."""
@@ -109,7 +109,7 @@ def compare(
     patience = duration(_duration("lock_timeout", lock_timeout))
     folder = new_folder() if out is None else Path(out)
     request = RunRequest(seed=seed, lock_timeout=patience, out=folder, report=out is not None)
-    finished = run(*as_run(question, request), NoProgress())
+    finished = run(*as_run(question, request), unheard)
     if finished.interrupted:
         raise KeyboardInterrupt(f"the results so far are in {finished.folder}")
     text = terminal.render_summary(finished.result, str(finished.folder)).rstrip("\n")

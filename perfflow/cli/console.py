@@ -48,7 +48,7 @@ from perfflow.report.expected import ExpectedTime
 from perfflow.report.sanitize import cells, fitted, padded, shortened, visible
 from perfflow.sampling.pairs import SamplingProgress
 from perfflow.session.open_workflow import Opened
-from perfflow.session.progress import NoProgress
+from perfflow.session.progress import Began, Ended, Granted, Noted, ProgressEvent, Sampled, Started, Waiting
 from perfflow.store.result_file import to_text
 from perfflow.tools.adapter import Role
 
@@ -154,7 +154,46 @@ QUIET = 9.5
 
 
 class ProgressDisplay:
-    """A display that is open during a run and closed however the run ends."""
+    """A display that is open during a run and closed however the run ends. Displays show the events that they have."""
+
+    def __call__(self, event: ProgressEvent) -> None:
+        """Show the progress of a run."""
+        match event:
+            case Began():
+                self.began(event.folder, event.steps)
+            case Started():
+                self.started(event.planned)
+            case Waiting():
+                self.waiting(event.planned, event.queue)
+            case Granted():
+                self.granted(event.planned)
+            case Sampled():
+                self.sampled(event.planned, event.taken)
+            case Ended():
+                self.ended(event.run)
+            case Noted():
+                self.noted(event.text)
+
+    def began(self, folder: Path, steps: Sequence[Planned]) -> None:
+        """Show the beginning of a run."""
+
+    def started(self, planned: Planned) -> None:
+        """Show that a step starts."""
+
+    def waiting(self, planned: Planned, queue: LockQueue) -> None:
+        """Show that a step waits for the machine."""
+
+    def granted(self, planned: Planned) -> None:
+        """Show that a step has the machine."""
+
+    def sampled(self, planned: Planned, taken: SamplingProgress) -> None:
+        """Show how far a step is."""
+
+    def ended(self, run: StepRun) -> None:
+        """Show the outcome of a step."""
+
+    def noted(self, text: str) -> None:
+        """Show a sentence for the user."""
 
     def __enter__(self) -> Self:
         return self
@@ -266,7 +305,7 @@ class Lines(ProgressDisplay):
             self._write("".join(f"{line}\n" for line in lines))
 
 
-class Silence(ProgressDisplay, NoProgress):
+class Silence(ProgressDisplay):
     """No progress, except one line if a run waits for the machine and would seem to hang."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic, write: Callable[[str], None] = tell) -> None:

@@ -34,7 +34,7 @@ from perfflow.machine import orphans
 from perfflow.model.errors import Exit, UserError
 from perfflow.plan.plan import building_steps
 from perfflow.session.open_workflow import Opened, open_workflow
-from perfflow.session.progress import NoProgress
+from perfflow.session.progress import unheard
 from perfflow.session.session import digest
 from perfflow.trees.bundles import BASE, CLONES_OF, HEAD, clone_of, share, write_kept
 
@@ -85,7 +85,7 @@ def _measure(job: JobFolder) -> int:
         )
         built = _built(work, opened, clone, request, job.path / BUILD)
         part = RunPart(work.parts, work.compared_steps, built.outputs)
-        finished = run(opened, replace(request, part=part), NoProgress())
+        finished = run(opened, replace(request, part=part), unheard)
         kept = finished.result.trees.get("candidate") or {}
         if kept.get("branch"):
             write_kept(clone, kept["branch"], work.states[HEAD], job.path / KEPT)
@@ -105,7 +105,7 @@ def _built(work: JobWork, opened: Opened, clone: Path, request: RunRequest, out:
             return found
         with builds.building() as mine:
             if mine:
-                finished = run(opened, replace(request, only=steps, out=out, checks_noise=False), NoProgress())
+                finished = run(opened, replace(request, only=steps, out=out, checks_noise=False), unheard)
                 if finished.interrupted:
                     raise KeyboardInterrupt
                 built = outputs_of(out, steps)

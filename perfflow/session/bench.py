@@ -70,6 +70,7 @@ from perfflow.session.known_names import NothingChosenError, SuiteIds, benchmark
 from perfflow.session.list_benchmarks import learn
 from perfflow.session.missing_side import missing_side
 from perfflow.session.own_code import OwnCode, UnreadOutput, runs_python, with_random_state
+from perfflow.session.progress import Sampled
 from perfflow.session.session import RunSession
 from perfflow.session.suite_clock import SuiteClock
 from perfflow.store.record import reading_from_json
@@ -281,7 +282,7 @@ class Bench:
             stop_rule,
             self.session.folder.append,
             self.warnings,
-            lambda taken: self.session.progress.sampled(self.planned, self._shown(taken)),
+            lambda taken: self.session.progress(Sampled(self.planned, self._shown(taken))),
         )
 
     def _side_by_side(self) -> SideBySide | None:

@@ -47,6 +47,7 @@ from perfflow.report.html import document
 from perfflow.report.stack_files.files import FORMATS, files_of
 from perfflow.report.template import TEMPLATES
 from perfflow.session.missing_side import missing_side
+from perfflow.session.progress import Ended, Granted, Started, Waiting
 from perfflow.session.session import RunSession, now, record_of_events, step_event
 from perfflow.store import run_folder
 from perfflow.store.receipts.manifest import sha256
@@ -72,7 +73,7 @@ def machine_for(session: RunSession, planned: Planned) -> Iterator[None]:
             last = queue
             event = {"event": "waiting", "step": planned.id, "time": now()}
             session.folder.append(event | {"place": queue.place, "holder": queue.holder})
-        session.progress.waiting(planned, queue)
+        session.progress(Waiting(planned, queue))
 
     with ExitStack() as held:
         try:
@@ -80,7 +81,7 @@ def machine_for(session: RunSession, planned: Planned) -> Iterator[None]:
             held.enter_context(machine_alone(who, session.lock_timeout, waiting))
         finally:
             session.waits.end()
-        session.progress.granted(planned)
+        session.progress(Granted(planned))
         yield
 
 
@@ -189,7 +190,7 @@ def perform_all(session: RunSession, selected: Collection[str]) -> list[StepRun]
     runs = []
     for run in schedule(session, selected):
         session.folder.append(step_event(run))
-        session.progress.ended(run)
+        session.progress(Ended(run))
         runs.append(run)
     return runs
 
@@ -215,7 +216,7 @@ def perform(session: RunSession, planned: Planned) -> StepRun:
         without = _without_performing(session, planned)
         if without:
             return without
-        session.progress.started(planned)
+        session.progress(Started(planned))
         if planned.step.if_ is None:  # a step with `if: always()` may only clean up
             _require_services(session, planned)
         with _in_time(session, planned):

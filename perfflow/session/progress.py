@@ -1,4 +1,4 @@
-"""Progress listeners of a run.
+"""The progress of a run, as events.
 
 The time that the steps of a run waited for the machine.
 
@@ -13,7 +13,6 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Protocol
 
 from perfflow.execute.deadline import Deadline
 from perfflow.execute.schedule import StepRun
@@ -22,109 +21,93 @@ from perfflow.plan.plan import Planned
 from perfflow.sampling.pairs import SamplingProgress
 
 
-class Progress(Protocol):
-    """Receives the progress of a run.
+@dataclass(frozen=True)
+class Began:
+    """A run begins. ``folder``: where its files will be."""
 
-    ``started`` and ``ended`` may be called from several threads at once. The step that calls one of these times nothing
-    meanwhile, so a listener may draw during the call without disturbing a measurement.
-    """
-
-    def began(self, folder: Path, steps: Sequence[Planned]) -> None:
-        """A run begins. ``folder``: where its files will be."""
-
-    def started(self, planned: Planned) -> None:
-        """A step starts."""
-
-    def waiting(self, planned: Planned, queue: LockQueue) -> None:
-        """A step waits for the machine. Called again when its place in the queue changes, and every 10 s."""
-
-    def granted(self, planned: Planned) -> None:
-        """A step that needs the machine alone has got it."""
-
-    def sampled(self, planned: Planned, taken: SamplingProgress) -> None:
-        """A step is between two rounds of its sampling."""
-
-    def ended(self, run: StepRun) -> None:
-        """A step ended."""
-
-    def noted(self, text: str) -> None:
-        """A sentence for the user: a warning before anything is measured, or news of steps on other machines."""
-
-
-class NoProgress:
-    """Ignores all progress; base class of listeners that handle only some of it."""
-
-    def began(self, folder: Path, steps: Sequence[Planned]) -> None:
-        """A run begins."""
-
-    def started(self, planned: Planned) -> None:
-        """A step starts."""
-
-    def waiting(self, planned: Planned, queue: LockQueue) -> None:
-        """A step waits for the machine."""
-
-    def granted(self, planned: Planned) -> None:
-        """A step has the machine."""
-
-    def sampled(self, planned: Planned, taken: SamplingProgress) -> None:
-        """A step is between two rounds of its sampling."""
-
-    def ended(self, run: StepRun) -> None:
-        """A step ended."""
-
-    def noted(self, text: str) -> None:
-        """A sentence for the user."""
+    folder: Path
+    steps: Sequence[Planned]
 
 
 @dataclass(frozen=True)
-class Nested(NoProgress):
-    """Reports the progress of a candidate's inner steps as that of the candidate."""
+class Started:
+    """A step starts."""
 
-    outer: Progress
-    candidate: Planned
-
-    def waiting(self, planned: Planned, queue: LockQueue) -> None:  # noqa: ARG002 (the protocol's name)
-        """The candidate waits for the machine."""
-        self.outer.waiting(self.candidate, queue)
-
-    def granted(self, planned: Planned) -> None:  # noqa: ARG002 (the protocol's name)
-        """The candidate has the machine."""
-        self.outer.granted(self.candidate)
-
-    def sampled(self, planned: Planned, taken: SamplingProgress) -> None:  # noqa: ARG002 (the protocol's name)
-        """The candidate is between two rounds of its sampling."""
-        self.outer.sampled(self.candidate, taken)
+    planned: Planned
 
 
 @dataclass(frozen=True)
-class Renamed(NoProgress):
-    """Reports the progress of steps with a revision added to their names."""
+class Waiting:
+    """A step waits for the machine. Told again when its place in the queue changes, and every 10 s."""
 
-    outer: Progress
-    revision: str
+    planned: Planned
+    queue: LockQueue
 
-    def _named(self, planned: Planned) -> Planned:
-        return replace(planned, id=f"{planned.id} @{self.revision}")
 
-    def started(self, planned: Planned) -> None:
-        """A step starts on this revision."""
-        self.outer.started(self._named(planned))
+@dataclass(frozen=True)
+class Granted:
+    """A step that needs the machine alone has got it."""
 
-    def waiting(self, planned: Planned, queue: LockQueue) -> None:
-        """It waits for the machine."""
-        self.outer.waiting(self._named(planned), queue)
+    planned: Planned
 
-    def granted(self, planned: Planned) -> None:
-        """It has the machine."""
-        self.outer.granted(self._named(planned))
 
-    def sampled(self, planned: Planned, taken: SamplingProgress) -> None:
-        """It is between two rounds of its sampling."""
-        self.outer.sampled(self._named(planned), taken)
+@dataclass(frozen=True)
+class Sampled:
+    """A step is between two rounds of its sampling."""
 
-    def ended(self, run: StepRun) -> None:
-        """It ended on this revision."""
-        self.outer.ended(replace(run, planned=self._named(run.planned)))
+    planned: Planned
+    taken: SamplingProgress
+
+
+@dataclass(frozen=True)
+class Ended:
+    """A step ended."""
+
+    run: StepRun
+
+
+@dataclass(frozen=True)
+class Noted:
+    """A sentence for the user: a warning before anything is measured, or news of steps on other machines."""
+
+    text: str
+
+
+ProgressEvent = Began | Started | Waiting | Granted | Sampled | Ended | Noted
+Progress = Callable[[ProgressEvent], None]
+"""Receives the progress of a run, from several threads at once.
+
+The step that tells it times nothing meanwhile, so a listener may draw during the call without disturbing a measurement.
+"""
+
+
+def unheard(_event: ProgressEvent) -> None:
+    """Ignore all progress."""
+
+
+def of_candidate(outer: Progress, candidate: Planned) -> Progress:
+    """Return progress that tells of a candidate's inner steps as that of the candidate."""
+
+    def tell(event: ProgressEvent) -> None:
+        if isinstance(event, Waiting | Granted | Sampled):
+            outer(replace(event, planned=candidate))
+
+    return tell
+
+
+def on_revision(outer: Progress, revision: str) -> Progress:
+    """Return progress that tells of steps with a revision added to their names."""
+
+    def named(planned: Planned) -> Planned:
+        return replace(planned, id=f"{planned.id} @{revision}")
+
+    def tell(event: ProgressEvent) -> None:
+        if isinstance(event, Ended):
+            outer(Ended(replace(event.run, planned=named(event.run.planned))))
+        elif isinstance(event, Started | Waiting | Granted | Sampled):
+            outer(replace(event, planned=named(event.planned)))
+
+    return tell
 
 
 class Waits:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from perfflow.cli.console import ProgressDisplay
 from perfflow.execute.schedule import StepRun
 from perfflow.jobs.run.run import FinishedRun, RunRequest, run
 from perfflow.machine.lock import LockQueue
@@ -18,8 +19,8 @@ from perfflow.session.open_workflow import Opened, open_workflow
 
 
 @dataclass
-class ProgressRecorder:
-    """Records progress calls."""
+class ProgressRecorder(ProgressDisplay):
+    """Records the progress of a run."""
 
     waited_for: list[LockQueue] = field(default_factory=list)
     when_waiting: Callable[[], None] = lambda: None

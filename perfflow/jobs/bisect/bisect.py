@@ -38,7 +38,7 @@ from perfflow.session.compared_trees import require_complete
 from perfflow.session.known_names import KnownNames
 from perfflow.session.open_workflow import Opened, select
 from perfflow.session.perform import not_startable, perform_all
-from perfflow.session.progress import Progress
+from perfflow.session.progress import Began, Progress
 from perfflow.session.session import (
     RunSession,
     digest,
@@ -485,7 +485,7 @@ class _Bisection:
         found = Bisected(
             BisectionOutcome.INTERRUPTED, self.opened.plan.workflow.name, good, bad, notes=tuple(self.ends.notes)
         )
-        self.session.progress.began(self.session.folder.path, self.steps.all(self.opened.plan))
+        self.session.progress(Began(self.session.folder.path, self.steps.all(self.opened.plan)))
         try:
             with pausing(self.session):
                 missing = self._set_up()

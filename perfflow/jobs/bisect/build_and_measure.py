@@ -19,7 +19,7 @@ from perfflow.session.bench import Bench
 from perfflow.session.known_names import NothingChosenError
 from perfflow.session.list_benchmarks import list_benchmarks
 from perfflow.session.perform import perform_all
-from perfflow.session.progress import Renamed, TotalBudget
+from perfflow.session.progress import TotalBudget, on_revision
 from perfflow.session.session import Perform, RunSession, shown_in
 from perfflow.session.steps.by_role import performer_of
 from perfflow.session.steps.measure import conclude, measure_over_layouts
@@ -138,7 +138,7 @@ class SlotsInTurn:
         return context
 
     def _session_in(self, context: TreeContext, commit: Described, store: EventStore) -> RunSession:
-        told = Renamed(self.session.progress, commit.revision[:SHORT])
+        told = on_revision(self.session.progress, commit.revision[:SHORT])
         return replace(self.session.nested(context, store, told), performer_of=self._performer_of)
 
     def _performer_of(self, planned: Planned) -> Perform:

@@ -30,7 +30,7 @@ from perfflow.sampling.sampling import MOST_ALONE, StepSampling
 from perfflow.session.bench import Bench
 from perfflow.session.open_workflow import Opened, select
 from perfflow.session.perform import not_startable, schedule
-from perfflow.session.progress import Progress
+from perfflow.session.progress import Began, Ended, Progress
 from perfflow.session.session import Perform, RunSession, calibration_kept, pausing, users_tree
 from perfflow.session.steps.by_role import performer_of
 from perfflow.stats.paired_test import ENOUGH
@@ -174,11 +174,11 @@ class _Calibrating:
         """Compare each step with itself, and store its findings when it ends. Return whether ^C stopped it."""
         session, plan = self.session, self.opened.plan
         selected = _with_work_before(plan, self.calibrator.steps)
-        session.progress.began(session.folder.path, [item for item in plan.steps if item.id in selected])
+        session.progress(Began(session.folder.path, [item for item in plan.steps if item.id in selected]))
         try:
             with pausing(session):
                 for step in not_startable(session.context, selected) or schedule(session, selected):
-                    session.progress.ended(step)
+                    session.progress(Ended(step))
                     self._ended(step)
         except KeyboardInterrupt:
             self._keep(self.calibrator.found())

@@ -34,6 +34,7 @@ from perfflow.model.targets import is_chosen
 from perfflow.model.version import VERSION
 from perfflow.plan.groups import ConflictError, Durations, Group, Lengths, NodeRequirement, groups, place_of_all
 from perfflow.session.open_workflow import Opened
+from perfflow.session.progress import Ended, Noted
 from perfflow.session.session import RunSession, digest, step_event
 from perfflow.store import run_folder
 from perfflow.store.history import durations
@@ -490,8 +491,8 @@ def perform(session: RunSession, code: MeasuredCode, shared: list[Group], placem
     states = {**states, BASE: commit_of(code.repository, code.base)} if code.base else states
     source, states = source_of(code.repository, where.home, states, bundle=site.trees == "bundle")
     work = replace(base, source=source, states=states)
-    place = Placing(folder, shared, where, session.progress.noted)
-    session.progress.noted(_said(shared, placement))
+    place = Placing(folder, shared, where, lambda text: session.progress(Noted(text)))
+    session.progress(Noted(_said(shared, placement)))
     told = set[str]()
     work_of = functools.partial(with_part, work)
     try:
@@ -611,7 +612,7 @@ def _tell(session: RunSession, group: Group, place: Path, why: str, told: set[st
         else:
             continue
         if name not in told or run.status not in (StepStatus.DONE, StepStatus.CACHED):
-            session.progress.ended(run)
+            session.progress(Ended(run))
         told.add(name)
 
 

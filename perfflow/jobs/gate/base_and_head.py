@@ -31,7 +31,7 @@ from perfflow.session.missing_side import side_without_program
 from perfflow.session.open_workflow import Opened
 from perfflow.session.perform import failure_of, perform_all
 from perfflow.session.planted_slowdown import plant
-from perfflow.session.progress import Nested
+from perfflow.session.progress import of_candidate
 from perfflow.session.session import RunSession, built_with, context_in, now
 from perfflow.store import run_folder
 from perfflow.store.record import Record, record_of
@@ -206,7 +206,7 @@ class BaseAndHead:
         # A crate or folder that is new on head cannot be built on base.
         if side_without_program(self._contexts, planned, subrun.step(planned.id), folders_only=True) is Side.BASELINE:
             return
-        progress = Nested(self._session.progress, planned)
+        progress = of_candidate(self._session.progress, planned)
         session = self._session.nested(self._contexts[Side.BASELINE], subrun, progress)
         (run,) = perform_all(session, [planned.id])
         if run.blocks:

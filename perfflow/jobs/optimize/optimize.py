@@ -43,7 +43,7 @@ from perfflow.model.targets import matches
 from perfflow.model.units import format_change
 from perfflow.plan.plan import Planned, StagePlan
 from perfflow.session.perform import failure_of, log_of, perform_all
-from perfflow.session.progress import Nested
+from perfflow.session.progress import of_candidate
 from perfflow.session.session import Perform, RunSession, TreeWork, context_in, shown_in
 from perfflow.session.steps.by_role import performer_of
 from perfflow.session.steps.check import command
@@ -88,7 +88,7 @@ class AcceptedState:
 
     def session_in(self, context: TreeContext, subrun: Subrun, candidate: Planned) -> RunSession:
         """Return a session whose steps run in one tree."""
-        return self._session.nested(context, subrun, Nested(self._session.progress, candidate))
+        return self._session.nested(context, subrun, of_candidate(self._session.progress, candidate))
 
     def session_between(
         self, baseline: TreeContext, candidate: TreeContext, subrun: Subrun, planned: Planned

@@ -31,7 +31,7 @@ from perfflow.session.compared_trees import require_complete
 from perfflow.session.known_names import KnownNames
 from perfflow.session.open_workflow import Opened, own_template, select
 from perfflow.session.perform import not_startable, schedule, write, write_profiles
-from perfflow.session.progress import KEPT, Progress, TotalBudget
+from perfflow.session.progress import KEPT, Began, Ended, Noted, Progress, TotalBudget
 from perfflow.session.session import (
     Earlier,
     RunSession,
@@ -291,9 +291,9 @@ def run(opened: Opened, request: RunRequest, progress: Progress) -> FinishedRun:
     folder = run_folder.reopen(request.resume) if request.resume else run_folder.create(opened.root, request.out)
     with folder, explaining_folder_errors(folder.path, can_resume=chosen.is_gate or not request.command):
         session = _begun(chosen, request, folder, progress)
-        progress.began(folder.path, [item for item in plan.steps if item.id in selected])
+        progress(Began(folder.path, [item for item in plan.steps if item.id in selected]))
         for caution in chosen.trees.compared():
-            progress.noted(caution)
+            progress(Noted(caution))
         ended, unable = set[str](), False
         interrupted = _placed(session, chosen, request, folder)
         with discarding_unmeasured(folder), working_in(chosen.trees_here, session):
@@ -305,7 +305,7 @@ def run(opened: Opened, request: RunRequest, progress: Progress) -> FinishedRun:
                         unable = unable or (step.status is StepStatus.SKIPPED and step.exit_code == UNABLE)
                         # All remaining steps are skipped for the same reason, which the summary gives once.
                         if not (unable and step.status is StepStatus.SKIPPED):
-                            progress.ended(step)
+                            progress(Ended(step))
                         ended.add(step.planned.id)
                         if not session.trees:
                             session.services.stop_unneeded(plan, selected, ended)
@@ -314,7 +314,7 @@ def run(opened: Opened, request: RunRequest, progress: Progress) -> FinishedRun:
                 session.services.stop()
                 for died in session.services.unexpected_ends():
                     folder.append(step_event(died))
-                    progress.ended(died)
+                    progress(Ended(died))
             except KeyboardInterrupt:
                 interrupted = True
             finally:
@@ -322,7 +322,7 @@ def run(opened: Opened, request: RunRequest, progress: Progress) -> FinishedRun:
         folder.append({"event": "interrupted" if interrupted else "end", "time": now()})
         record = record_of(run_folder.events(folder.path))
         result = judge(record, record.criteria)
-        write(result, folder.path, report=request.report, tell=progress.noted)
+        write(result, folder.path, report=request.report, tell=lambda text: progress(Noted(text)))
         if request.report:
             write_profiles(result, folder.path)
         _write_receipt(chosen.opened, result, folder)

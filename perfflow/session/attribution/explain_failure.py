@@ -12,6 +12,7 @@ from perfflow.model.plain_data import to_json
 from perfflow.plan.plan import EVERY, Plan, Planned
 from perfflow.session.attribution.profiler_calls import AUTOMATIC, failing
 from perfflow.session.perform import perform
+from perfflow.session.progress import Ended
 from perfflow.session.session import RunSession, planned_step, step_event
 from perfflow.store import run_folder
 from perfflow.store.record import record_of
@@ -31,7 +32,7 @@ def explain_failure(session: RunSession) -> None:
     session.folder.append({"event": "planned", **to_json(added)})
     run = perform(session, planned)
     session.folder.append(step_event(run))
-    session.progress.ended(run)
+    session.progress(Ended(run))
 
 
 def _is_asked(plan: Plan, ended: Collection[str]) -> bool:

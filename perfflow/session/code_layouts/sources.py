@@ -27,7 +27,7 @@ from perfflow.execute.schedule import StepRun, StepStatus
 from perfflow.model.readings import Side
 from perfflow.plan.plan import Planned, building_steps
 from perfflow.session.perform import allows
-from perfflow.session.progress import Nested
+from perfflow.session.progress import of_candidate
 from perfflow.session.recorded_links import RECORDINGS
 from perfflow.session.session import RunSession
 from perfflow.store.run_folder import EventStore
@@ -178,7 +178,7 @@ class SideBuild:
         session = self.session.nested(
             replace(context, layout_seed=seed, outputs=outputs),
             _Unrecorded(self.session.folder, self.scratch),
-            Nested(self.session.progress, self.planned),
+            of_candidate(self.session.progress, self.planned),
         )
         for name in building_steps(context.plan):
             item = context.plan.by_id[name]
