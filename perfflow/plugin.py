@@ -5,10 +5,19 @@ All other modules may change in any version.
 
 from perfflow.model.errors import ToolOutputError
 from perfflow.model.metrics import Better, Metric, builtin_metrics
-from perfflow.model.readings import Hotspot, Parsed, Profile, Reading, Usage, reading_of_process
+from perfflow.model.readings import (
+    Hotspot,
+    Parsed,
+    Profile,
+    Reading,
+    Usage,
+    reading_of_distribution,
+    reading_of_process,
+)
 from perfflow.model.units import Dimension
 from perfflow.tools.adapter import (
     Adapter,
+    Builder,
     Call,
     CommandOptions,
     Effort,
@@ -19,12 +28,14 @@ from perfflow.tools.adapter import (
     ProfilingMethod,
     Program,
     Role,
+    Suite,
 )
 from perfflow.tools.tool_files import number, positive, read_json, read_text, whole
 
 __all__ = [
     "Adapter",
     "Better",
+    "Builder",
     "Call",
     "CommandOptions",
     "Dimension",
@@ -41,6 +52,7 @@ __all__ = [
     "Program",
     "Reading",
     "Role",
+    "Suite",
     "ToolOutputError",
     "Usage",
     "builtin_metrics",
@@ -48,6 +60,7 @@ __all__ = [
     "positive",
     "read_json",
     "read_text",
+    "reading_of_distribution",
     "reading_of_process",
     "whole",
 ]

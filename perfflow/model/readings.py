@@ -68,6 +68,9 @@ class Reading:
     tick: float = 0.0
 
 
+_IN_ORDER = ("min", *QUANTILES, "max")
+
+
 def reading_of_many(metric: str, values: Sequence[float], benchmark: str = "") -> Reading:
     """Combine the values taken inside one process into one reading: the median, with the distribution in ``inner``."""
     inner = _distribution(values)
@@ -90,6 +93,24 @@ def reading_of_process(metric: str, values: Sequence[float], benchmark: str = ""
     capped = max(min(values), min(capped, max(values)))
     inner = _distribution(values) | ({BATCH: batch} if batch > 1 else {})
     return Reading(metric, capped, benchmark, inner, statistic=CAPPED)
+
+
+def reading_of_distribution(
+    metric: str, found: Mapping[str, float], benchmark: str = "", statistic: str = "p50"
+) -> Reading:
+    """Return the reading of a process that reports the distribution of its values, in base units, not the values.
+
+    ``found`` has some of ``min``, ``p50``, ``p90``, ``p95``, ``p99``, ``max``, ``mean``, and ``n``, their number.
+    ``statistic`` names the one that represents the process. Raises ToolOutputError if they contradict each other.
+    """
+    unknown = set(found) - {*_IN_ORDER, MEAN, "n"}
+    if unknown or statistic not in found:
+        raise ToolOutputError(f"a distribution has {', '.join([*_IN_ORDER, MEAN, 'n'])}, not {', '.join(found)}")
+    ordered = [found[name] for name in _IN_ORDER if name in found]
+    inside = MEAN not in found or found.get("min", -math.inf) <= found[MEAN] <= found.get("max", math.inf)
+    if any(map(math.isnan, found.values())) or ordered != sorted(ordered) or not inside or found.get("n", 1) < 1:
+        raise ToolOutputError(f"the distribution of {metric} contradicts itself: {dict(found)}")
+    return Reading(metric, found[statistic], benchmark, dict(found), statistic=statistic)
 
 
 def is_rate(metric: str) -> bool:

@@ -298,8 +298,9 @@ def answer_of_readings(readings: Sequence[Reading]) -> dict[Key, Summary]:
     for item in readings:
         inner = item.inner or {"n": 1, "min": item.value, "max": item.value, "mean": item.value}
         assert (item.benchmark, item.metric) not in found, f"two readings of {item.metric} of {item.benchmark}"
-        assert inner["min"] <= item.value <= inner["max"], f"{item.metric} is not within its own values"
-        found[item.benchmark, item.metric] = Summary(int(inner["n"]), inner["min"], inner["max"], inner["mean"])
+        low, high = inner.get("min", item.value), inner.get("max", item.value)
+        assert low <= item.value <= high, f"{item.metric} is not within its own values"
+        found[item.benchmark, item.metric] = Summary(int(inner.get("n", 1)), low, high, inner.get("mean", item.value))
     return found
 
 

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from perfflow.model.readings import Parsed, Reading, Side, Usage, reading_of_many
+from perfflow.model.errors import ToolOutputError
+from perfflow.model.readings import Parsed, Reading, Side, Usage, reading_of_distribution, reading_of_many
 
 # No deadline, because times of calls mean nothing on a shared machine.
 properties = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -73,3 +74,33 @@ def test_a_call_only_computes_if_each_of_its_processes_does() -> None:
     assert dataclasses.replace(computes, rest=(computes,)).only_computes
     for other in (dataclasses.replace(computes, main_cpu=1.0), dataclasses.replace(computes, wall=12.0), Usage(1.0)):
         assert not dataclasses.replace(computes, rest=(computes, other)).only_computes
+
+
+@given(st.lists(st.floats(1e-9, 1e9), min_size=1, max_size=50))
+def test_a_distribution_is_read_as_its_values_would_be(values: list[float]) -> None:
+    of_values = reading_of_many("time", values, "core")
+    assert reading_of_distribution("time", of_values.inner, "core") == of_values
+
+
+@pytest.mark.parametrize(
+    "found",
+    [
+        {"p50": 2.0, "p99": 1.0},
+        {"min": 3.0, "p50": 2.0},
+        {"p50": 2.0, "max": 1.0},
+        {"p50": 2.0, "min": 1.0, "mean": 0.5},
+        {"p50": float("nan")},
+        {"p50": 1.0, "n": 0},
+        {"p50": 1.0, "p98": 2.0},
+        {"p99": 1.0},
+        {},
+    ],
+)
+def test_a_distribution_that_contradicts_itself_is_an_error(found: dict[str, float]) -> None:
+    with pytest.raises(ToolOutputError, match="distribution"):
+        reading_of_distribution("time", found)
+
+
+def test_a_distribution_may_be_represented_by_another_statistic() -> None:
+    reading = reading_of_distribution("time", {"p90": 3.0, "p99": 4.0, "mean": 2.0, "n": 7}, statistic="mean")
+    assert (reading.value, reading.statistic, reading.inner["p99"]) == (2.0, "mean", 4.0)
