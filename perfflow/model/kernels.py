@@ -1,11 +1,11 @@
 """Facts that a profiler reports about one GPU kernel: its launch, its use of the device, and its stalls."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from typing import Annotated, Literal
 
-from perfflow.model.plain_data import FLAT, SPARSE
+from pydantic import BeforeValidator
+
+from perfflow.model.result_part import Number, ResultPart
 
 GPU = "GPU"
 """Device name for a GPU whose name is unknown; '' is the machine's own processor."""
@@ -13,22 +13,50 @@ SEVERAL = "several GPUs"
 """Device name for several GPUs with different names."""
 
 
-@dataclass(frozen=True)
-class Advice:
-    """Advice of a tool on a kernel, in its own words.
+class Stall(ResultPart):
+    """A stall reason of a kernel's warps, with its share (0..1) of all reasons, which judging adds.
 
-    ``gain`` is the speedup that the tool estimates, as a share of the kernel's time or of its rate, as the tool defines
-    it; None if it gives none.
+    ``cycles`` is the count of the tool: cycles, samples or a share. ``pressing`` reasons are worth acting on.
     """
+
+    reason: str
+    cycles: float
+    share: float = 0.0
+    means: str = ""
+    lowers: str = ""
+    pressing: bool = False
+
+
+class ToolAdvice(ResultPart):
+    """Advice of a tool in its own words; ``gain`` is the speedup that it estimates, as a share."""
 
     rule: str
     text: str
-    gain: float | None = None
+    gain: Number = None
 
 
-@dataclass(frozen=True)
-class KernelFacts:
-    """One kernel, described by its longest launch. None and '' mean that the tool does not report the value.
+class Modelled(ResultPart):
+    """The occupancy model of a kernel's launch on its architecture, and changes that would raise it, best first."""
+
+    occupancy: float
+    blocks: int
+    limiters: list[str]
+    lifts: list[str] = []
+
+
+def _each_reason(found: object) -> object:
+    """Return the reasons as stalls; an adapter gives the count of each."""
+    if isinstance(found, Mapping):
+        return [Stall(reason=reason, cycles=cycles) for reason, cycles in found.items()]
+    return found
+
+
+class KernelResult(ResultPart):
+    """One GPU kernel on one side, described by its longest launch.
+
+    None and '' mean that the tool does not report the value. An adapter gives what it measured; the step adds its side,
+    and judging ``model`` (perfflow's own occupancy), ``bound`` with the reason ``because``, and shares of ``stalls``.
+
 
     ``device`` is the name from its driver, ``capability`` such as ``8.6``; ``seconds`` the median of a launch,
     ``share`` (0..1) of the time of all kernels. A launch has ``grid`` blocks of ``threads``, each thread ``registers``;
@@ -40,13 +68,16 @@ class KernelFacts:
     ``precision`` is that of most of its arithmetic.
     """
 
+    step: str = ""
+    benchmark: str = ""
+    tree: Literal["baseline", "candidate"] = "baseline"
     name: str
     source: str
     device: str = ""
     capability: str = ""
     launches: int = 1
-    seconds: float | None = None
-    share: float | None = None
+    seconds: Number = None
+    share: Number = None
     grid: int | None = None
     threads: int | None = None
     registers: int | None = None
@@ -54,27 +85,28 @@ class KernelFacts:
     shared_dynamic: int | None = None
     carveout: int | None = None
     barrier_blocks: int | None = None
-    occupancy: float | None = None
-    occupancy_theoretical: float | None = None
-    limiters: tuple[str, ...] = ()
-    sm_share: float | None = None
-    memory_share: float | None = None
-    issued: float | None = None
-    waves: float | None = None
-    uncoalesced: float | None = None
+    occupancy: Number = None
+    occupancy_theoretical: Number = None
+    limiters: list[str] = []
+    sm_share: Number = None
+    memory_share: Number = None
+    issued: Number = None
+    waves: Number = None
+    uncoalesced: Number = None
     precision: str = ""
-    stalls: Mapping[str, float] = field(default_factory=dict)
-    advice: tuple[Advice, ...] = ()
+    model: Modelled | None = None
+    bound: Literal["memory", "compute", "latency"] | None = None
+    because: str = ""
+    stalls: Annotated[list[Stall], BeforeValidator(_each_reason)] = []
+    advice: list[ToolAdvice] = []
+    warnings: list[str] = []
 
 
-@dataclass(frozen=True)
-class KernelOf:
-    """A kernel with its benchmark, its side, and the step that profiled it ('' in the step's own event)."""
-
-    facts: KernelFacts = field(metadata=FLAT)
-    benchmark: str
-    tree: str
-    step: str = field(default="", metadata=SPARSE)
+def measured_of(kernel: KernelResult) -> KernelResult:
+    """Return what was measured of a kernel, without what judging added."""
+    stalls = [Stall(reason=item.reason, cycles=item.cycles) for item in kernel.stalls]
+    judged = {"model": None, "bound": None, "because": "", "warnings": [], "stalls": stalls}
+    return kernel.model_copy(update=judged)
 
 
 def together(devices: Iterable[str]) -> str:
@@ -83,16 +115,16 @@ def together(devices: Iterable[str]) -> str:
     return SEVERAL if len(names) > 1 else next(iter(names), "")
 
 
-def by_benchmark(kernels: Iterable[KernelOf]) -> dict[tuple[str, str], KernelFacts]:
+def by_benchmark(kernels: Iterable[KernelResult]) -> dict[tuple[str, str], KernelResult]:
     """Return the kernel that a benchmark measures, by benchmark and side.
 
     Left out if a step has several kernels for one benchmark. Of several steps the first one counts.
     """
-    groups: dict[tuple[str, str, str], list[KernelOf]] = {}
+    groups: dict[tuple[str, str, str], list[KernelResult]] = {}
     for item in kernels:
         groups.setdefault((item.step, item.benchmark, item.tree), []).append(item)
-    found: dict[tuple[str, str], KernelFacts] = {}
+    found: dict[tuple[str, str], KernelResult] = {}
     for (_, benchmark, tree), group in groups.items():
         if len(group) == 1:
-            found.setdefault((benchmark, tree), group[0].facts)
+            found.setdefault((benchmark, tree), group[0])
     return found

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal
-
-from perfflow.model.plain_data import FLAT, SPARSE
 
 MOST = 200
 """Most points of one curve: more cannot be told apart in a chart."""
@@ -24,15 +22,6 @@ class MemoryCurve:
     axis: Literal["instructions", "bytes", "time"]
     at: tuple[float, ...]
     held: tuple[float, ...]
-
-
-@dataclass(frozen=True)
-class MemoryCurveOf:
-    """A curve with its side, and its benchmark if the step profiles several."""
-
-    curve: MemoryCurve = field(metadata=FLAT)
-    tree: str
-    benchmark: str = field(default="", metadata=SPARSE)
 
 
 def memory_curve(

@@ -1,9 +1,7 @@
-"""Convert dataclasses from and to the plain data of JSON, by the types of their fields.
+"""Convert dataclasses, and pydantic models in them, from and to the plain data of JSON, by the types of their fields.
 
 Keys that a class lacks, and unknown values in tuples of an enum, are ignored. Missing keys get their defaults.
 """
-
-from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import MISSING, Field, fields, is_dataclass
@@ -12,8 +10,6 @@ from functools import cache, partial
 from sys import modules
 from types import SimpleNamespace
 from typing import Any, TypeVar, cast, get_args, get_origin, get_type_hints
-
-from pydantic import BaseModel
 
 _Kind = TypeVar("_Kind")
 _Read = Callable[[Any], Any]
@@ -63,8 +59,8 @@ def _writers(kind: Any) -> tuple[tuple[str, Any, bool], ...]:
 def _plain(value: Any) -> Any:
     if is_dataclass(value):
         return to_json(value)
-    if isinstance(value, BaseModel):
-        return value.model_dump(exclude_defaults=True)
+    if dump := getattr(value, "model_dump", None):
+        return dump(exclude_defaults=True)
     if isinstance(value, Mapping):
         return {str(key): _plain(item) for key, item in value.items()}
     if isinstance(value, Enum):
@@ -99,8 +95,8 @@ def _reader(hint: Any) -> _Read | None:
     # Looked up in the class dictionary, because is_dataclass would build a late dataclass even if it is not needed.
     if "__dataclass_fields__" in getattr(hint, "__dict__", ()):
         return partial(from_json, hint)
-    if isinstance(hint, type) and issubclass(hint, BaseModel):
-        return hint.model_validate
+    if validate := getattr(hint, "model_validate", None):
+        return cast("_Read", validate)
     if isinstance(hint, EnumType):
         return hint
     if origin is tuple:

@@ -19,13 +19,17 @@ from enum import StrEnum
 from functools import reduce
 from operator import mul
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 from perfflow.model.errors import ToolOutputError
-from perfflow.model.kernels import KernelFacts
 from perfflow.model.memory_curve import MemoryCurve
 from perfflow.model.metrics import METRICS, QUANTILES, Better
 from perfflow.model.units import Dimension
 from perfflow.stats.paired_test import LogMean, Looks, log_mean, log_mean_of_summary, quantile
+
+if TYPE_CHECKING:
+    # Drivers import this module without the packages that perfflow needs.
+    from perfflow.model.kernels import KernelResult
 
 
 class Side(StrEnum):
@@ -237,7 +241,7 @@ class Parsed:
     peaks: tuple[Peak, ...] = ()
     device: str = ""
     """Driver's name of the GPU on which everything was measured; '' is the machine's own processor."""
-    kernels: tuple[KernelFacts, ...] = ()
+    kernels: tuple[KernelResult, ...] = ()
     failed: Mapping[str, str] = field(default_factory=dict)
     """Failed benchmarks of a suite with the reason. The others have readings."""
     memory: MemoryCurve | None = None

@@ -4,100 +4,15 @@ Values are in base units; ``change`` is candidate/baseline - 1; ``speedup`` abov
 A number that is not finite is null.
 """
 
-import math
 from enum import StrEnum
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import ConfigDict, Field
 
+from perfflow.model.kernels import KernelResult
 from perfflow.model.metrics import in_words
 from perfflow.model.readings import Design
-
-
-def finite(value: object) -> object:
-    """Return the value, or None for a number that is not finite."""
-    return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-Number = Annotated[float | None, BeforeValidator(finite)]
-
-
-class ResultPart(BaseModel):
-    """Base of all parts: frozen. Unknown keys are ignored, because later versions may add some."""
-
-    model_config = ConfigDict(extra="ignore", frozen=True, defer_build=True)
-
-
-class Stall(ResultPart):
-    """A stall reason of a kernel's warps, with its share (0..1) of all reasons.
-
-    ``cycles`` is the count of the tool: cycles, samples or a share. ``pressing`` reasons are worth acting on.
-    """
-
-    reason: str
-    cycles: float
-    share: float
-    means: str
-    lowers: str
-    pressing: bool = False
-
-
-class ToolAdvice(ResultPart):
-    """Advice of a tool in its own words; ``gain`` is the speedup that it estimates, as a share."""
-
-    rule: str
-    text: str
-    gain: Number = None
-
-
-class Modelled(ResultPart):
-    """The occupancy model of a kernel's launch on its architecture, and changes that would raise it, best first."""
-
-    occupancy: float
-    blocks: int
-    limiters: list[str]
-    lifts: list[str] = []
-
-
-class KernelResult(ResultPart):
-    """One GPU kernel on one side; values that its tool does not report are null or empty.
-
-    ``occupancy``, ``occupancy_theoretical`` and ``limiters`` are the tool's own figures, ``model`` is perfflow's, null
-    if the launch or the architecture is unknown. ``because`` is the reason for ``bound``.
-    """
-
-    step: str
-    benchmark: str
-    tree: Literal["baseline", "candidate"]
-    name: str
-    source: str
-    device: str = ""
-    capability: str = ""
-    launches: int = 1
-    seconds: Number = None
-    share: Number = None
-    grid: int | None = None
-    threads: int | None = None
-    registers: int | None = None
-    shared_static: int | None = None
-    shared_dynamic: int | None = None
-    carveout: int | None = None
-    barrier_blocks: int | None = None
-    occupancy: Number = None
-    occupancy_theoretical: Number = None
-    limiters: list[str] = []
-    sm_share: Number = None
-    memory_share: Number = None
-    issued: Number = None
-    waves: Number = None
-    uncoalesced: Number = None
-    precision: str = ""
-    model: Modelled | None = None
-    bound: Literal["memory", "compute", "latency"] | None = None
-    because: str = ""
-    stalls: list[Stall] = []
-    advice: list[ToolAdvice] = []
-    warnings: list[str] = []
+from perfflow.model.result_part import Number, ResultPart
 
 
 class OnGpu(ResultPart):
@@ -112,16 +27,6 @@ class OnGpu(ResultPart):
     share: Number
     slower: float
     of_best: Number
-
-
-_OF_JUDGING = {"step", "model", "bound", "because", "stalls", "warnings"}
-"""Fields that judging adds to a kernel."""
-
-
-def measured_of(kernel: KernelResult) -> dict[str, Any]:
-    """Return the measured part of a kernel, as in the event of its step."""
-    stalls = {stall.reason: stall.cycles for stall in kernel.stalls}
-    return kernel.model_dump(exclude=_OF_JUDGING) | {"stalls": stalls}
 
 
 class Sample(ResultPart):
@@ -196,8 +101,8 @@ class MemoryResult(ResultPart):
     ``axis`` is the unit of ``at``: ``instructions``, allocated ``bytes``, or ``time`` in seconds.
     """
 
-    step: str
-    benchmark: str
+    step: str = ""
+    benchmark: str = ""
     tree: Literal["baseline", "candidate"]
     axis: Literal["instructions", "bytes", "time"]
     at: list[float]

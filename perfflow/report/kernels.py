@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from perfflow.model.gpu.stalls import stalls
+from perfflow.model.kernels import KernelResult, Stall
 from perfflow.model.peaks import PEAK_DIMENSIONS, KnownPeak, Peaks, key_of
 from perfflow.model.readings import Peak
-from perfflow.model.result import KernelResult, OnGpu, PeakResult, Result, RooflinePoint, Stall
+from perfflow.model.result import OnGpu, PeakResult, Result, RooflinePoint
 from perfflow.model.units import Dimension, format_quantity, significant
 from perfflow.report.table import NOTHING
 from perfflow.report.text_table import Truncated, truncated

@@ -10,10 +10,11 @@ from typing import Any
 
 from perfflow.execute.invoke import Failure
 from perfflow.execute.prepare import ReadyProcess
-from perfflow.model.kernels import GPU, KernelFacts, KernelOf
-from perfflow.model.memory_curve import MemoryCurveOf
+from perfflow.model.kernels import GPU, KernelResult
+from perfflow.model.memory_curve import MemoryCurve
 from perfflow.model.metrics import METRICS, TIMES
 from perfflow.model.readings import HOTSPOT, Cost, Hotspot, Parsed, Reading, Side
+from perfflow.model.result import MemoryResult
 from perfflow.plan.plan import Planned
 from perfflow.session.known_names import benchmark_of_kernel
 from perfflow.session.own_code import SourceFiles
@@ -168,16 +169,25 @@ class StepEvidence:
             found += StepFindings(
                 profiles=tuple(self._profiles(side, prepared, parsed)),
                 hotspots=tuple(FoundHotspot(spot, side, sources.place_of(spot)) for spot in spots),
-                kernels=tuple(KernelOf(facts, self._whose(facts), side.value) for facts in parsed.kernels),
-                memory=(MemoryCurveOf(parsed.memory, side.value, self._benchmark),) if parsed.memory else (),
+                kernels=tuple(
+                    item.model_copy(update={"benchmark": self._whose(item), "tree": side.value})
+                    for item in parsed.kernels
+                ),
+                memory=self._curve(parsed.memory, side) if parsed.memory else (),
             )
         return found
+
+    def _curve(self, curve: MemoryCurve, side: Side) -> tuple[MemoryResult]:
+        found = MemoryResult(
+            benchmark=self._benchmark, tree=side.value, axis=curve.axis, at=list(curve.at), held=list(curve.held)
+        )
+        return (found,)
 
     def _gpus(self) -> tuple[str, ...]:
         """Return the GPUs that the calls reported; a nameless one if a GPU tool reported none."""
         return (*self._devices,) or ((GPU,) if self._planned.tool and self._planned.tool.gpu else ())
 
-    def _whose(self, facts: KernelFacts) -> str:
+    def _whose(self, facts: KernelResult) -> str:
         return self._benchmark or benchmark_of_kernel(self._planned, facts.name)
 
     def _profiles(self, side: Side, prepared: ReadyProcess, parsed: Parsed) -> Iterator[StoredProfile]:

@@ -19,8 +19,7 @@ from sys import intern
 from typing import Any, TypeVar
 
 from perfflow.model.criteria import Criteria, criteria_from_json
-from perfflow.model.kernels import KernelOf
-from perfflow.model.memory_curve import MemoryCurveOf
+from perfflow.model.kernels import KernelResult
 from perfflow.model.metrics import MEMORY
 from perfflow.model.plain_data import from_json, to_json
 from perfflow.model.readings import NO_INNER, Design, Peak, Reading, Side
@@ -543,9 +542,11 @@ class Record:
         """Return all peaks that steps found, with the step, in the order of the steps."""
         return [(step_id, peak) for step_id, step in self.ended_steps() for peak in step.peaks]
 
-    def kernels(self) -> list[KernelOf]:
+    def kernels(self) -> list[KernelResult]:
         """Return all GPU kernels that steps profiled, in the order of the steps."""
-        return [replace(item, step=step_id) for step_id, step in self.ended_steps() for item in step.kernels]
+        return [
+            item.model_copy(update={"step": step_id}) for step_id, step in self.ended_steps() for item in step.kernels
+        ]
 
     def precision_of(self, series: MetricSeries) -> str:
         """Return the declared precision of a benchmark's arithmetic, '' without one."""
@@ -568,19 +569,25 @@ def _with_kept(step: StepRecord, final: StepRecord | None, last: StepRecord | No
     if last is None:
         return step
     trees = {*(item.tree for item in last.profiles), *(item.tree for item in last.memory)}
-    trees |= {*(item.tree for item in last.hotspots), *(item.tree for item in last.kernels)}
+    trees |= {*(item.tree for item in last.hotspots), *(Side(item.tree) for item in last.kernels)}
     # If the trial compared, its baseline is the state before the change; otherwise everything is of the candidate.
     side = Side.CANDIDATE if Side.CANDIDATE in trees else Side.BASELINE
     return replace(
         step,
         profiles=(*step.profiles, *_of_kept(last.profiles, side)),
         hotspots=(*step.hotspots, *_of_kept(last.hotspots, side)),
-        kernels=(*step.kernels, *_of_kept(last.kernels, side)),
-        memory=(*step.memory, *_of_kept(last.memory, side)),
+        kernels=(
+            *step.kernels,
+            *(item.model_copy(update={"tree": "candidate"}) for item in last.kernels if item.tree == side),
+        ),
+        memory=(
+            *step.memory,
+            *(item.model_copy(update={"tree": "candidate"}) for item in last.memory if item.tree == side),
+        ),
     )
 
 
-_Found = TypeVar("_Found", StoredProfile, FoundHotspot, KernelOf, MemoryCurveOf)
+_Found = TypeVar("_Found", StoredProfile, FoundHotspot)
 
 
 def _of_kept(found: Iterable[_Found], side: Side) -> Iterator[_Found]:

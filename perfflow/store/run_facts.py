@@ -6,11 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Literal
 
-from perfflow.model.kernels import KernelOf
-from perfflow.model.memory_curve import MemoryCurveOf
+from perfflow.model.kernels import KernelResult
 from perfflow.model.plain_data import FLAT, SPARSE
 from perfflow.model.readings import Hotspot, Peak, Side, StackCounts
-from perfflow.model.result import CommitInfo, Optimization
+from perfflow.model.result import CommitInfo, MemoryResult, Optimization
 from perfflow.model.targets import NOWHERE, SourcePlace
 
 
@@ -205,10 +204,10 @@ class StepFindings:
     profiles: tuple[StoredProfile, ...] = field(default=(), metadata=SPARSE)
     hotspots: tuple[FoundHotspot, ...] = field(default=(), metadata=SPARSE)
     peaks: tuple[Peak, ...] = field(default=(), metadata=SPARSE)
-    kernels: tuple[KernelOf, ...] = field(default=(), metadata=SPARSE)
+    kernels: tuple[KernelResult, ...] = field(default=(), metadata=SPARSE)
     costs: tuple[BenchmarkCosts, ...] = field(default=(), metadata=SPARSE)
     optimizations: tuple[Optimization, ...] = field(default=(), metadata=SPARSE)
-    memory: tuple[MemoryCurveOf, ...] = field(default=(), metadata=SPARSE)
+    memory: tuple[MemoryResult, ...] = field(default=(), metadata=SPARSE)
 
     def __add__(self, other: StepFindings) -> StepFindings:
         both = {about.name: getattr(self, about.name) + getattr(other, about.name) for about in fields(self)}
@@ -244,7 +243,7 @@ class StepRecord:
     profiles: tuple[StoredProfile, ...] = ()
     hotspots: tuple[FoundHotspot, ...] = ()
     peaks: tuple[Peak, ...] = ()
-    kernels: tuple[KernelOf, ...] = ()
+    kernels: tuple[KernelResult, ...] = ()
     costs: tuple[BenchmarkCosts, ...] = ()
     optimizations: tuple[Optimization, ...] = ()
-    memory: tuple[MemoryCurveOf, ...] = ()
+    memory: tuple[MemoryResult, ...] = ()

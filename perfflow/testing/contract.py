@@ -37,7 +37,7 @@ from perfflow.execute.child import MARK, Spawner, find_program
 from perfflow.execute.invoke import Failure, Invoked
 from perfflow.execute.prepare import ReadyProcess
 from perfflow.model.errors import ToolOutputError, UserError
-from perfflow.model.kernels import KernelFacts
+from perfflow.model.kernels import KernelResult
 from perfflow.model.memory_curve import MOST, MemoryCurve
 from perfflow.model.metrics import METRICS
 from perfflow.model.readings import Hotspot, Parsed, Side, Usage
@@ -78,14 +78,14 @@ def _check_memory(curve: MemoryCurve) -> None:
     require(all(0 <= held < 2.0**63 for held in curve.held), "a curve has an impossible value")
 
 
-def _check_kernel(kernel: KernelFacts) -> None:
+def _check_kernel(kernel: KernelResult) -> None:
     require(bool(kernel.name), "a kernel without a name")
     shares = (kernel.share, kernel.occupancy_theoretical, kernel.issued, kernel.uncoalesced)
     require(all(0 <= share <= 1 + 1e-9 for share in shares if share is not None), f"{kernel.name} has shares {shares}")
     counts = (kernel.grid, kernel.threads, kernel.registers, kernel.shared_static, kernel.shared_dynamic)
     require(all(0 <= count < 2**63 for count in counts if count is not None), f"{kernel.name} has counts {counts}")
-    texts = [kernel.device, kernel.capability, *kernel.limiters, *kernel.stalls, kernel.precision]
-    texts += [text for item in kernel.advice for text in (item.rule, item.text)]
+    texts = [kernel.device, kernel.capability, *kernel.limiters, *(item.reason for item in kernel.stalls)]
+    texts += [kernel.precision, *(text for item in kernel.advice for text in (item.rule, item.text))]
     require("".join(texts).isprintable(), f"a text about {kernel.name!r} is not one line")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from perfflow.model.criteria import Criteria
 from perfflow.model.gpu.devices import SpeedOfLight
-from perfflow.model.kernels import KernelFacts, by_benchmark, together
+from perfflow.model.kernels import KernelResult, by_benchmark, together
 from perfflow.model.peaks import Peaks, published_peaks
 from perfflow.model.readings import Side
 from perfflow.store.record import MetricSeries, Record
@@ -18,9 +18,9 @@ class RanOn:
         self._kernels = by_benchmark(found)
         self._devices: dict[tuple[str, str, str], list[str]] = {}
         for item in found:
-            self._devices.setdefault((item.step, item.benchmark, item.tree), []).append(item.facts.device)
+            self._devices.setdefault((item.step, item.benchmark, item.tree), []).append(item.device)
 
-    def kernel(self, series: MetricSeries, side: Side) -> KernelFacts | None:
+    def kernel(self, series: MetricSeries, side: Side) -> KernelResult | None:
         """Return the single GPU kernel that a benchmark runs, as profiled on a side; None for other benchmarks."""
         return self._kernels.get((series.benchmark, side.value))
 
@@ -39,11 +39,11 @@ class RanOn:
 def known_peaks(record: Record, criteria: Criteria) -> Peaks:
     """Return all peaks of a run: declared, measured, and published for the GPUs that it ran on."""
     devices = [name for _, step in record.ended_steps() for name in step.devices]
-    devices += [item.facts.device for item in record.kernels()]
+    devices += [item.device for item in record.kernels()]
     return Peaks(criteria.peaks, record.peaks(), published_peaks(devices))
 
 
-def evidence_of(facts: KernelFacts) -> SpeedOfLight | None:
+def evidence_of(facts: KernelResult) -> SpeedOfLight | None:
     """Return the utilization of the GPU's units by the profiler, None if it was not measured."""
     if facts.sm_share is None or facts.memory_share is None:
         return None

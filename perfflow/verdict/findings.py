@@ -6,15 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from perfflow.model.criteria import Criteria
-from perfflow.model.result import (
-    Attribution,
-    Benchmark,
-    HotspotResult,
-    KernelResult,
-    Recommendation,
-    TargetResult,
-    Verification,
-)
+from perfflow.model.kernels import KernelResult
+from perfflow.model.result import Attribution, Benchmark, HotspotResult, Recommendation, TargetResult, Verification
 from perfflow.store.record import Record
 
 

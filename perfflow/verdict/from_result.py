@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import replace
+from typing import Any
 
 from perfflow.model.criteria import criteria_from_json
+from perfflow.model.kernels import measured_of
 from perfflow.model.metrics import is_exact
 from perfflow.model.plain_data import from_json
 from perfflow.model.readings import NO_INNER, Reading, Side
-from perfflow.model.result import AsBuilt, Benchmark, ReasonKind, Result, Sample, StepResult, is_untimed, measured_of
+from perfflow.model.result import AsBuilt, Benchmark, ReasonKind, Result, Sample, StepResult, is_untimed
 from perfflow.model.tree_facts import tree_of
 from perfflow.store.record import MetricSeries, Record, reading_from_json
 from perfflow.store.run_facts import Branch, PlannedStep, StepRecord, UnchangedBenchmark
@@ -84,7 +86,11 @@ def _steps(result: Result) -> dict[str, StepRecord]:
         memory[curve.step].append(curve.model_dump())
 
     def found(step: StepResult) -> StepRecord:
-        more = {"detail": details.get(step.id, ""), "profiles": profiles[step.id], "hotspots": hotspots[step.id]}
+        more: dict[str, Any] = {
+            "detail": details.get(step.id, ""),
+            "profiles": profiles[step.id],
+            "hotspots": hotspots[step.id],
+        }
         more |= {"peaks": peaks[step.id], "kernels": kernels[step.id], "memory": memory[step.id]}
         return from_json(StepRecord, step.model_dump() | more)
 

@@ -468,7 +468,7 @@ def _memory(record: Record) -> Iterator[MemoryResult]:
     for step_id, step in record.ended_steps():
         for item in step.memory:
             benchmark = item.benchmark or record.planned[step_id].benchmark
-            yield MemoryResult(**to_json(item) | {"step": step_id, "benchmark": benchmark})
+            yield item.model_copy(update={"step": step_id, "benchmark": benchmark})
 
 
 def _hotspots(record: Record) -> Iterator[HotspotResult]:

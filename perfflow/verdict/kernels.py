@@ -22,32 +22,16 @@ from perfflow.model.gpu.devices import Bound, OnDevice, SpeedOfLight, bound_unde
 from perfflow.model.gpu.devices import rows as lined_up
 from perfflow.model.gpu.occupancy import LaunchShape, Occupancy, OccupancyLimits, lifts, limits_of, occupancy
 from perfflow.model.gpu.stalls import pressing, ranked
-from perfflow.model.kernels import KernelFacts, KernelOf, by_benchmark
+from perfflow.model.kernels import KernelResult, Modelled, Stall, by_benchmark
 from perfflow.model.peaks import Peaks, key_of
 from perfflow.model.readings import Side
-from perfflow.model.result import (
-    Benchmark,
-    Bounds,
-    KernelResult,
-    Modelled,
-    OnGpu,
-    PeakResult,
-    RooflinePoint,
-    Sample,
-    Stall,
-    ToolAdvice,
-)
+from perfflow.model.result import Benchmark, Bounds, OnGpu, PeakResult, RooflinePoint, Sample
 from perfflow.model.roofline import Roof
 from perfflow.store.record import Record
 from perfflow.verdict.device import RanOn, evidence_of
 
 TOLERANCE = 0.02
 """Difference between the model's occupancy and the tool's, as a share of the tool's, above which a warning is given."""
-_OF_FACTS = (
-    *("name", "source", "device", "capability", "launches", "seconds", "share", "grid", "threads", "registers"),
-    *("shared_static", "shared_dynamic", "carveout", "barrier_blocks", "occupancy", "occupancy_theoretical"),
-    *("sm_share", "memory_share", "issued", "waves", "uncoalesced", "precision"),
-)
 
 
 def judged_kernels(record: Record, points: Sequence[RooflinePoint], peaks: Peaks) -> Iterator[KernelResult]:
@@ -58,29 +42,17 @@ def judged_kernels(record: Record, points: Sequence[RooflinePoint], peaks: Peaks
     for found in kernels:
         # The values of a benchmark with several kernels are totals, which are not the intensity of any one kernel.
         place = (found.benchmark, found.tree)
-        yield _judged(found, placed.get(place) if own.get(place) == found.facts else None, peaks)
+        yield _judged(found, placed.get(place) if own.get(place) is found else None, peaks)
 
 
-def _judged(found: KernelOf, point: RooflinePoint | None, peaks: Peaks) -> KernelResult:
-    facts = found.facts
-    model, warnings = _modelled(facts)
-    bound, because = _bound(facts, point, peaks)
-    return KernelResult(
-        step=found.step,
-        benchmark=found.benchmark,
-        tree=found.tree,
-        **{name: getattr(facts, name) for name in _OF_FACTS},
-        limiters=list(facts.limiters),
-        model=model,
-        bound=bound,
-        because=because,
-        stalls=list(_stalls(facts)),
-        advice=[ToolAdvice(rule=item.rule, text=item.text, gain=item.gain) for item in facts.advice],
-        warnings=warnings,
-    )
+def _judged(found: KernelResult, point: RooflinePoint | None, peaks: Peaks) -> KernelResult:
+    model, warnings = _modelled(found)
+    bound, because = _bound(found, point, peaks)
+    judged = {"model": model, "bound": bound, "because": because, "stalls": list(_stalls(found)), "warnings": warnings}
+    return found.model_copy(update=judged)
 
 
-def _modelled(facts: KernelFacts) -> tuple[Modelled | None, list[str]]:
+def _modelled(facts: KernelResult) -> tuple[Modelled | None, list[str]]:
     """Return the occupancy by the model, None if it cannot be computed, and warnings."""
     lacking = [name for name in ("threads", "registers") if getattr(facts, name) is None]
     if len(lacking) == 2:
@@ -102,7 +74,7 @@ def _modelled(facts: KernelFacts) -> tuple[Modelled | None, list[str]]:
     return shown, list(_doubts(facts, found))
 
 
-def _launch(facts: KernelFacts, limits: OccupancyLimits) -> LaunchShape:
+def _launch(facts: KernelResult, limits: OccupancyLimits) -> LaunchShape:
     """Return the launch for the model. The barriers of a block follow from the number of blocks that they allow."""
     barriers = 1
     if limits.barriers and facts.barrier_blocks:
@@ -111,7 +83,7 @@ def _launch(facts: KernelFacts, limits: OccupancyLimits) -> LaunchShape:
     return LaunchShape(facts.threads or 0, facts.registers or 0, shared, barriers, facts.carveout)
 
 
-def _doubts(facts: KernelFacts, found: Occupancy) -> Iterator[str]:
+def _doubts(facts: KernelResult, found: Occupancy) -> Iterator[str]:
     """Yield a warning if the model and the tool disagree, or if the launch is impossible by the model."""
     told = facts.occupancy_theoretical
     if not found.blocks:
@@ -120,7 +92,7 @@ def _doubts(facts: KernelFacts, found: Occupancy) -> Iterator[str]:
         yield f"the theoretical occupancy is {found.share:.1%} by the model, {told:.1%} by {facts.source}"
 
 
-def _bound(facts: KernelFacts, point: RooflinePoint | None, peaks: Peaks) -> tuple[Bound | None, str]:
+def _bound(facts: KernelResult, point: RooflinePoint | None, peaks: Peaks) -> tuple[Bound | None, str]:
     """Return what bounds a kernel: by its intensity under a roof, else by its speed-of-light shares."""
     evidence = evidence_of(facts)
     if point is None or point.attainable is None:
@@ -136,10 +108,10 @@ def _bound(facts: KernelFacts, point: RooflinePoint | None, peaks: Peaks) -> tup
     return bound, because
 
 
-def _stalls(facts: KernelFacts) -> Iterator[Stall]:
+def _stalls(facts: KernelResult) -> Iterator[Stall]:
     """Yield the reasons why warps waited, the most frequent first; harmless ones are last."""
     # Sorted, because sums of floats depend on their order, and data read back may be in another order.
-    rows = ranked(dict(sorted(facts.stalls.items())))
+    rows = ranked({stall.reason: stall.cycles for stall in sorted(facts.stalls, key=lambda stall: stall.reason)})
     urgent = pressing(rows, facts.issued) if facts.issued is not None else ()
     for row in rows:
         yield Stall(

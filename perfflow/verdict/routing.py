@@ -26,15 +26,8 @@ from typing import Any
 import yaml
 
 from perfflow.model.criteria import Criteria, Route, read_share
-from perfflow.model.result import (
-    Attribution,
-    Benchmark,
-    HotspotResult,
-    KernelResult,
-    Recommendation,
-    RouteTaken,
-    ToolAdvice,
-)
+from perfflow.model.kernels import KernelResult, ToolAdvice
+from perfflow.model.result import Attribution, Benchmark, HotspotResult, Recommendation, RouteTaken
 from perfflow.model.units import Dimension, format_change, format_quantity, format_together, significant
 from perfflow.tools import python_command
 from perfflow.tools.linux.costly_calls import parse_cause

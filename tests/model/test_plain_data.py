@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from perfflow.model.kernels import Advice, KernelFacts, KernelOf
 from perfflow.model.plain_data import from_json, to_json
 from perfflow.model.readings import Hotspot, Peak, Side
 from perfflow.model.result import Optimization
@@ -30,9 +29,6 @@ STEP = PlannedStep(
 )
 WHOLE = [
     STEP,
-    KernelOf(
-        KernelFacts("k", "ncu", limiters=("x",), stalls={"a": 1.0}, advice=(Advice("r", "t", 0.1),)), "b", "baseline"
-    ),
     FoundHotspot(SPOT, Side.CANDIDATE),
     FoundHotspot(SPOT, Side.BASELINE, SourcePlace("f", 1, (Use.IN_LOOP, Use.TEXT))),
     BenchmarkCosts("b", "time", "perf", "timed", None, "", {Side.BASELINE: 2}, {Side.BASELINE: 3.0}, (COST,)),

@@ -198,6 +198,12 @@ def shown(parsed: Parsed) -> str:
     for name in ("peaks", "device", "kernels", "failed", "few_samples"):
         if not fields[name]:
             fields.pop(name)
+    added = {"step", "benchmark", "tree", "model", "bound", "because", "warnings"}
+    if parsed.kernels:
+        fields["kernels"] = [
+            kernel.model_dump(exclude=added) | {"stalls": {item.reason: item.cycles for item in kernel.stalls}}
+            for kernel in parsed.kernels
+        ]
     memory = fields.pop("memory")
     fields |= {"memory": _in_short(memory)} if memory else {}
     costs = [" ".join(map(str, asdict(cost).values())) for cost in parsed.costs]

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from perfflow.model.result import KernelResult, Result
+from perfflow.model.kernels import KernelResult
+from perfflow.model.result import Result
 from tests.verdict.records import criteria, ended, judged, planned, reading
 
 L4 = "NVIDIA L4"

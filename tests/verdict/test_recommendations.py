@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from perfflow.model.criteria import Criteria
+from perfflow.model.kernels import KernelResult
 from perfflow.model.metrics import Better, Metric
-from perfflow.model.result import Attribution, HotspotResult, KernelResult, Recommendation
+from perfflow.model.result import Attribution, HotspotResult, Recommendation
 from perfflow.model.targets import Use
 from perfflow.model.units import Dimension
 from perfflow.verdict.comparison import read_count

@@ -32,7 +32,6 @@ from perfflow.model.result import (
     Decision,
     HotspotResult,
     Level,
-    Number,
     Recommendation,
     Result,
     RouteTaken,
@@ -40,6 +39,7 @@ from perfflow.model.result import (
     TargetResult,
     Verification,
 )
+from perfflow.model.result_part import Number
 from perfflow.model.tree_facts import tree_of
 from perfflow.report import terminal
 from perfflow.store import run_folder

@@ -26,9 +26,10 @@ from platformdirs import user_config_path
 from perfflow.machine.private_folder import private_folder
 from perfflow.model.criteria import Criteria, criteria_from_json
 from perfflow.model.errors import UserError
+from perfflow.model.kernels import measured_of
 from perfflow.model.metrics import METRICS, is_exact
 from perfflow.model.readings import CAPPED, COUNT, ERROR, MEAN, Reading, Side
-from perfflow.model.result import Benchmark, Result, Sample, measured_of
+from perfflow.model.result import Benchmark, Result, Sample
 from perfflow.model.similar import nearest
 from perfflow.model.tree_facts import STORED, TreeFacts, tree_of
 from perfflow.store.history.connections import DamagedError, PostgresConnection, SqliteConnection
@@ -167,7 +168,7 @@ def _kernels(result: Result) -> Iterator[Mapping[str, Any]]:
     trees = {item.tree for item in result.kernels}
     for item in result.kernels:
         if item.tree == "candidate" or trees == {"baseline"}:
-            yield measured_of(item)
+            yield measured_of(item).model_dump(exclude_defaults=True)
 
 
 def _why(result: Result) -> str:

@@ -30,7 +30,7 @@ from pydantic import Field, model_validator
 
 from perfflow.model.errors import ToolOutputError
 from perfflow.model.gpu.stalls import ranked, reason_of
-from perfflow.model.kernels import GPU, Advice, KernelFacts, together
+from perfflow.model.kernels import GPU, KernelResult, Stall, ToolAdvice, together
 from perfflow.model.metrics import builtin_metrics
 from perfflow.model.readings import MOST_HOTSPOTS, Hotspot, Parsed, Peak, Profile, Reading, Usage, reading_of_many
 from perfflow.model.units import Dimension, format_quantity
@@ -390,7 +390,7 @@ def _clean(text: str, longest: int) -> str:
     return "".join(letter if letter.isprintable() else " " for letter in text[:longest])
 
 
-def kernel_facts(kernels: Sequence[Kernel]) -> Iterator[KernelFacts]:
+def kernel_facts(kernels: Sequence[Kernel]) -> Iterator[KernelResult]:
     """Yield the facts of every kernel: those of its longest launch, with the median time of all launches."""
     for kernel in kernels:
         longest = kernel.longest
@@ -401,18 +401,26 @@ def kernel_facts(kernels: Sequence[Kernel]) -> Iterator[KernelFacts]:
         moved, ideal = more.get("global_sectors"), more.get("global_sectors_ideal")
         # Informational rules (INF) and rules without text are left out.
         rules = [rule for rule in longest.rules if rule.kind in _ADVISING and rule.text]
-        yield KernelFacts(
-            *(kernel.name, SOURCE, longest.gpu, longest.device.get("compute_capability", ""), len(kernel.launches)),
-            *(kernel.medians().get("kernel_time"), kernel.share),
-            limiters=kernel.limiters,
+        yield KernelResult(
+            name=kernel.name,
+            source=SOURCE,
+            device=longest.gpu,
+            capability=longest.device.get("compute_capability", ""),
+            launches=len(kernel.launches),
+            seconds=kernel.medians().get("kernel_time"),
+            share=kernel.share,
+            limiters=list(kernel.limiters),
             issued=_issued(more),
             **told,
             uncoalesced=max(0.0, 1 - ideal / moved) if moved and ideal is not None else None,
             precision=max(longest.flops, key=lambda name: longest.flops[name]) if figures.get("flops") else "",
-            stalls=dict(longest.states),
-            advice=tuple(
-                Advice(clean_name(rule.name), _clean(rule.text, _LONGEST_ADVICE), _gain(rule.speedup)) for rule in rules
-            ),
+            stalls=[Stall(reason=reason, cycles=cycles) for reason, cycles in longest.states.items()],
+            advice=[
+                ToolAdvice(
+                    rule=clean_name(rule.name), text=_clean(rule.text, _LONGEST_ADVICE), gain=_gain(rule.speedup)
+                )
+                for rule in rules
+            ],
         )
 
 

@@ -16,7 +16,7 @@ from typing import Annotated
 from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
 
 from perfflow.model.errors import ToolOutputError
-from perfflow.model.kernels import GPU, KernelFacts, together
+from perfflow.model.kernels import GPU, KernelResult, together
 from perfflow.model.metrics import builtin_metrics
 from perfflow.model.readings import Hotspot, Parsed, Peak, Profile, Reading, StackCounts, Usage
 from perfflow.tools import python_command, tool_files
@@ -182,7 +182,7 @@ def _name_of(device: ProfiledGpu) -> str:
     return re.sub(r" \(\d+\)\Z", "", device.name) or GPU
 
 
-def _facts(report: NsysReport) -> Iterator[KernelFacts]:
+def _facts(report: NsysReport) -> Iterator[KernelResult]:
     """Yield the facts of the kernels with the most time, each with the launch sizes of most of its time."""
     whole = math.fsum(row.total for row in report.kernels)
     about = report.devices[0].about if len(report.devices) == 1 else ""
@@ -192,8 +192,13 @@ def _facts(report: NsysReport) -> Iterator[KernelFacts]:
         sizes = [int(size) for size in shape.groups()] if shape else []
         is_known = bool(sizes) and max(sizes) < 2**31
         total, dynamic = (int(rest[2] or 0), int(rest[3] or 0)) if rest else (0, 0)
-        yield KernelFacts(
-            *(row.name, NAME, _device_of(report), capability, row.calls, row.median / 1e9),
+        yield KernelResult(
+            name=row.name,
+            source=NAME,
+            device=_device_of(report),
+            capability=capability,
+            launches=row.calls,
+            seconds=row.median / 1e9,
             share=row.total / whole if whole else None,
             grid=math.prod(sizes[:3]) if is_known else None,
             threads=math.prod(sizes[3:]) if is_known else None,
