@@ -17,14 +17,14 @@ from benchmarks.verdict_experiment.peers import RULES
 from perfflow.jobs.compare.compare_stored import Question, workflow_of
 from perfflow.model.metrics import TIMES
 from perfflow.model.readings import Reading, Side
-from perfflow.model.result import RunInfo
+from perfflow.model.result import PlannedStep, RunInfo
 from perfflow.plan.plan import Plan
 from perfflow.sampling.pairs import BenchmarkToSample, PairScheduler, Request, Take
 from perfflow.sampling.sampling import StepSampling
 from perfflow.sampling.stop_rule import BUDGET, StopRule
 from perfflow.session.open_workflow import open_workflow
 from perfflow.store.record import Record
-from perfflow.store.run_facts import PlannedStep, StepRecord
+from perfflow.store.run_facts import StepRecord
 from perfflow.verdict.judge import judge
 
 Trace = Sequence[Mapping[str, float]]
@@ -85,7 +85,7 @@ def _called_changed(opened: Plan, events: Sequence[Mapping[str, object]]) -> Ite
     step = opened.steps[0]
     record = Record(run=RunInfo(id="", workflow="", component="", started="2000-01-01T00:00:00Z", seed=0))
     record.planned[step.id] = PlannedStep(
-        step.id, step.stage, "command", "measure", metric="auto", benchmark=step.benchmark
+        id=step.id, stage=step.stage, tool="command", role="measure", metric="auto", benchmark=step.benchmark
     )
     for event in events:
         record.fold(event)

@@ -308,13 +308,63 @@ class Gate(ResultPart):
     status: Literal["pass", "fail"]
 
 
-class StepResult(ResultPart):
-    """The outcome of one step."""
+class Scaling(ResultPart):
+    """One size of a benchmark whose growth is fitted: matrix key, size, own name, and the common name of all sizes."""
+
+    key: str
+    size: float
+    cell: str
+    of: str
+
+
+class Axis(ResultPart):
+    """One cell of a step with ``compare: KEY``: key, value, own name, and the common name of all values.
+
+    ``first`` is the first value, which is the baseline of the others if one tree is measured.
+    """
+
+    key: str
+    value: str
+    first: str
+    cell: str
+    of: str
+
+
+class PlannedStep(ResultPart):
+    """A planned step. ``technique`` and ``why`` are those of a candidate.
+
+    ``benchmark`` is the name or glob that it measures, ``expect`` the globs of benchmarks that should appear.
+    ``allowed``: it may fail. ``selected``: it should run. ``confirms`` are globs of the synthetic benchmarks that it
+    confirms. ``automatic``: perfflow added it, so that it cannot be chosen with ``--only``.
+    """
 
     id: str
     stage: str
-    tree: str
     tool: str
+    role: str = "work"
+    compare: bool = False
+    """Whether it compares the kept candidates with the original."""
+    benchmark: str = ""
+    metric: str | None = None
+    expect: list[str] = []
+    allowed: bool = False
+    selected: bool = True
+    technique: str = ""
+    why: str = ""
+    scaling: Scaling | None = None
+    axis: Axis | None = None
+    scenario: str = ""
+    confirms: list[str] = []
+    precision: str = ""
+    in_one_tree: bool = False
+    """Whether it compares two commands, settings or variants in one tree, also in a gate."""
+    automatic: bool = False
+
+
+class StepResult(PlannedStep):
+    """The outcome of one step."""
+
+    tree: str
     status: Literal["done", "failed", "skipped", "timeout", "cached"]
     reason: str
     seconds: float
@@ -327,18 +377,10 @@ class StepResult(ResultPart):
     """Those of the warnings that say how to read the figures."""
     few_samples: bool = False
     """Whether a profiler took too few samples for reliable shares."""
-    role: str = "work"
-    benchmark: str = ""
     log: str = ""
     tail: list[str] = []
     """Last lines of the log of a failed step."""
     outputs: dict[str, str] = {}
-    allowed: bool = False
-    metric: str | None = None
-    expect: list[str] = []
-    selected: bool = True
-    technique: str = ""
-    why: str = ""
     ended: bool = True
     identical: bool = False
     rebuilt: bool = False
@@ -346,15 +388,6 @@ class StepResult(ResultPart):
     not_started: bool = False
     out_of_time: bool = False
     """Whether it was ended, or not started, because the time of the whole command was over."""
-    scaling: dict[str, Any] | None = None
-    """For one size of a benchmark whose growth is fitted: the key, the size, its name, and the name of all sizes."""
-    axis: dict[str, str] | None = None
-    """For one cell of a step with `compare`: the key, its value, the first value, its name, and the name of all."""
-    scenario: str = ""
-    confirms: list[str] = []
-    precision: str = ""
-    in_one_tree: bool = False
-    """Whether it compares two commands, settings or variants in one tree, also in a gate."""
     devices: list[str] = []
     """GPUs on which it measured, by their drivers' names; empty if it ran on the machine's own processor."""
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from perfflow.model.result import Axis, Scaling
 from perfflow.plan import plan
 from perfflow.plan.plan import Planned, cell_name
-from perfflow.store.run_facts import Axis, Scaling
 from perfflow.workflow.expression_text import ExpressionError
 
 
@@ -21,7 +21,7 @@ def scaling_of(item: Planned, params: Mapping[str, Any]) -> Scaling | None:
     size = item.cell.get(key) if key else None
     if not key or isinstance(size, bool) or not isinstance(size, int | float):
         return None
-    return Scaling(key, float(size), item.pattern, _whole(item, key, params))
+    return Scaling(key=key, size=float(size), cell=item.pattern, of=_whole(item, key, params))
 
 
 def axis_of(item: Planned, params: Mapping[str, Any]) -> Axis | None:
@@ -30,7 +30,7 @@ def axis_of(item: Planned, params: Mapping[str, Any]) -> Axis | None:
     if key not in item.cell:
         return None
     value, first = (plan.cell_text(cell[key]) for cell in (item.cell, item.against or item.cell))
-    return Axis(key, value, first, item.pattern, _whole(item, key, params))
+    return Axis(key=key, value=value, first=first, cell=item.pattern, of=_whole(item, key, params))
 
 
 def _whole(item: Planned, key: str, params: Mapping[str, Any]) -> str:

@@ -59,11 +59,11 @@ def by_cell(result: Result, criteria: Criteria) -> Iterator[ByCell]:
     for row in without_inverse_rates(result.benchmarks) if steps else ():
         axis = steps.get(row.step)
         if axis and row.gating and row.decision:
-            before, star, after = axis["cell"].partition("*")
+            before, star, after = axis.cell.partition("*")
             own = row.name.removeprefix(before).removesuffix(after) if star else ""
-            name = axis["of"].replace("*", own, 1) if star else axis["of"]
+            name = axis.of.replace("*", own, 1) if star else axis.of
             metric = "" if row.metric in TIMES else in_words(row.metric)
-            groups.setdefault((axis["key"], name, metric), []).append((axis["value"], row))
+            groups.setdefault((axis.key, name, metric), []).append((axis.value, row))
     for (key, name, metric), cells in groups.items():
         if any(row.decision in ("improved", "regressed") for _, row in cells):
             words = ", ".join(_told(row, value, criteria) for value, row in cells)

@@ -15,12 +15,12 @@ from typing import Any
 from perfflow.model.criteria import Criteria
 from perfflow.model.metrics import COMPARED_STATISTICS, MEMORY, TIMES
 from perfflow.model.readings import SCHEDULES, Design
+from perfflow.model.result import PlannedStep
 from perfflow.model.targets import matches
 from perfflow.plan.plan import Planned
 from perfflow.sampling.pairs import BenchmarkToSample
 from perfflow.stats.paired_test import ENOUGH, UNLIKELY
 from perfflow.store.record import MetricSeries, Record
-from perfflow.store.run_facts import PlannedStep
 from perfflow.verdict import targets
 from perfflow.verdict.acceptance import Goal, clear, deciding_rows, is_reached
 from perfflow.verdict.comparison import REPEATS, ComparedMetric, Confirmation
@@ -73,7 +73,12 @@ class StopRule:
         self._criteria, self._budget, self._identical, self.clock = criteria, budget, identical, clock
         tool, role = planned.step.tool_name, planned.role.value
         step = PlannedStep(
-            planned.id, planned.stage, tool, role, benchmark=planned.benchmark, metric=planned.step.metric
+            id=planned.id,
+            stage=planned.stage,
+            tool=tool,
+            role=role,
+            benchmark=planned.benchmark,
+            metric=planned.step.metric,
         )
         self._record = Record(planned={planned.id: step})
         # The report compares all metrics of a benchmark; between rounds only these are compared, to save time.

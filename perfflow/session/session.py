@@ -41,6 +41,7 @@ from perfflow.machine.noise import MachineNoise
 from perfflow.model.errors import Exit, UserError
 from perfflow.model.plain_data import to_json
 from perfflow.model.readings import Side
+from perfflow.model.result import PlannedStep
 from perfflow.model.secrets import MASK
 from perfflow.model.version import VERSION
 from perfflow.plan.cells_of_one import axis_of, scaling_of
@@ -55,7 +56,7 @@ from perfflow.session.services import Services
 from perfflow.store import run_folder
 from perfflow.store.receipts import manifest as receipt_files
 from perfflow.store.record import SCHEMA, Record, reading_to_json
-from perfflow.store.run_facts import NOTHING, PlannedStep
+from perfflow.store.run_facts import NOTHING
 from perfflow.store.run_folder import EVENTS, EventStore, RunFolder, events
 from perfflow.store.write_failure import FolderError
 from perfflow.tools.adapter import Pace, Role
@@ -635,7 +636,8 @@ def opening_event(
         "criteria": opened.plan.criteria.to_json(),
         "data": receipt_files.data_hashes(opened.root, workflow.data),
         "steps": [
-            to_json(planned_step(item, opened.plan.params, selected=item.id in selected)) for item in opened.plan.steps
+            planned_step(item, opened.plan.params, selected=item.id in selected).model_dump(exclude_defaults=True)
+            for item in opened.plan.steps
         ],
     }
 
@@ -684,15 +686,15 @@ def planned_step(item: Planned, params: Mapping[str, Any], *, selected: bool) ->
         compare=item.role is Role.COMPARE,
         benchmark=item.benchmark,
         metric=step.metric,
-        expect=tuple(expected_of(item, params)),
+        expect=list(expected_of(item, params)),
         allowed=step.continue_on_error,
         selected=selected,
-        technique=step.technique or "" if candidate else None,
-        why=step.why or "" if candidate else None,
+        technique=(step.technique or "") if candidate else "",
+        why=(step.why or "") if candidate else "",
         scaling=scaling_of(item, params),
         axis=axis_of(item, params),
         scenario=step.scenario or "",
-        confirms=tuple(confirmed_by(item, params)),
+        confirms=list(confirmed_by(item, params)),
         precision=(step.work.precision if step.work else None) or "",
         in_one_tree=bool(step.candidate or step.variants),
     )

@@ -23,14 +23,13 @@ from perfflow.model.kernels import KernelResult
 from perfflow.model.metrics import MEMORY
 from perfflow.model.plain_data import from_json, to_json
 from perfflow.model.readings import NO_INNER, Design, Peak, Reading, Side
-from perfflow.model.result import Attribution, Blind, Expected, Optimization, RunInfo
+from perfflow.model.result import Attribution, Blind, Expected, Optimization, PlannedStep, RunInfo
 from perfflow.store.run_facts import (
     BisectQuestion,
     Blame,
     Branch,
     ExecutedLines,
     FoundHotspot,
-    PlannedStep,
     StepFindings,
     StepRecord,
     StoredProfile,
@@ -327,7 +326,7 @@ class Record:
     def _take_reason(self, event: Mapping[str, Any]) -> None:
         """Fold an added step, why measuring ended, lacks layouts or is not needed, or who touched a slower function."""
         if event["event"] == "planned":
-            self.planned[event["id"]] = from_json(PlannedStep, event)
+            self.planned[event["id"]] = PlannedStep.model_validate(event)
         elif event["event"] == "stopped":
             self.stopped[event["step"], event["benchmark"]] = event["reason"]
         elif event["event"] == "unchanged":
@@ -407,7 +406,7 @@ class Record:
         self.data = event.get("data")
         for item in event.get("expected", []):
             self.expected[item["benchmark"], item["metric"]] = Expected.model_validate(item)
-        self.planned = {item["id"]: from_json(PlannedStep, item) for item in event["steps"]}
+        self.planned = {item["id"]: PlannedStep.model_validate(item) for item in event["steps"]}
 
     def _resume(self, event: Mapping[str, Any]) -> None:
         """Fold the resumption of a run: clear its end, and forget steps that did not succeed."""
@@ -416,7 +415,7 @@ class Record:
         resumed = [*self.run.resumed, event["time"]]
         self.run = self.run.model_copy(update={"finished": None, "resumed": resumed, "paused": paused})
         for step_id in event["selected"]:
-            self.planned[step_id] = replace(self.planned[step_id], selected=True)
+            self.planned[step_id] = self.planned[step_id].model_copy(update={"selected": True})
         for step_id in [name for name, step in self.steps.items() if step.status not in ("done", "cached")]:
             del self.steps[step_id]
 
@@ -528,7 +527,7 @@ class Record:
 
     def plan_of(self, step_id: str) -> PlannedStep:
         """Return the plan of a step; a minimal one if the plan does not contain it."""
-        return self.planned.get(step_id) or PlannedStep(step_id, "", "run", "")
+        return self.planned.get(step_id) or PlannedStep(id=step_id, stage="", tool="run", role="")
 
     def outcome_of(self, step_id: str) -> StepRecord:
         """Return how a step ended and its findings; an empty record with status '' if it did not end."""

@@ -74,60 +74,6 @@ class Branch:
 
 
 @dataclass(frozen=True)
-class Scaling:
-    """One size of a benchmark whose growth is fitted: matrix key, size, own name, and the common name of all sizes."""
-
-    key: str
-    size: float
-    cell: str
-    of: str
-
-
-@dataclass(frozen=True)
-class Axis:
-    """One cell of a step with ``compare: KEY``: key, value, own name, and the common name of all values.
-
-    ``first`` is the first value, which is the baseline of the others if one tree is measured.
-    """
-
-    key: str
-    value: str
-    first: str
-    cell: str
-    of: str
-
-
-@dataclass(frozen=True)
-class PlannedStep:
-    """A planned step. ``technique`` and ``why`` are those of a candidate, None for other steps.
-
-    ``benchmark`` is the name or glob that it measures, ``expect`` the globs of benchmarks that should appear.
-    ``allowed``: it may fail. ``selected``: it should run. ``confirms`` are globs of the synthetic benchmarks that it
-    confirms. ``automatic``: perfflow added it, so that it cannot be chosen with ``--only``.
-    """
-
-    id: str
-    stage: str
-    tool: str
-    role: str
-    compare: bool = field(default=False, metadata=SPARSE)
-    benchmark: str = ""
-    metric: str | None = None
-    expect: tuple[str, ...] = ()
-    allowed: bool = False
-    selected: bool = True
-    technique: str | None = field(default=None, metadata=SPARSE)
-    why: str | None = field(default=None, metadata=SPARSE)
-    scaling: Scaling | None = field(default=None, metadata=SPARSE)
-    axis: Axis | None = field(default=None, metadata=SPARSE)
-    scenario: str = field(default="", metadata=SPARSE)
-    confirms: tuple[str, ...] = field(default=(), metadata=SPARSE)
-    precision: str = field(default="", metadata=SPARSE)
-    in_one_tree: bool = field(default=False, metadata=SPARSE)
-    automatic: bool = field(default=False, metadata=SPARSE)
-
-
-@dataclass(frozen=True)
 class StoredProfile:
     """A profile on disk, with its path relative to the run's folder; ``benchmark`` is set if its step profiles several.
 

@@ -14,10 +14,10 @@ from perfflow.model.kernels import measured_of
 from perfflow.model.metrics import is_exact
 from perfflow.model.plain_data import from_json
 from perfflow.model.readings import NO_INNER, Reading, Side
-from perfflow.model.result import AsBuilt, Benchmark, ReasonKind, Result, Sample, StepResult, is_untimed
+from perfflow.model.result import AsBuilt, Benchmark, PlannedStep, ReasonKind, Result, Sample, StepResult, is_untimed
 from perfflow.model.tree_facts import tree_of
 from perfflow.store.record import MetricSeries, Record, reading_from_json
-from perfflow.store.run_facts import Branch, PlannedStep, StepRecord, UnchangedBenchmark
+from perfflow.store.run_facts import Branch, StepRecord, UnchangedBenchmark
 
 
 def record_of_result(result: Result) -> Record:
@@ -36,7 +36,7 @@ def record_of_result(result: Result) -> Record:
         attributed=result.attributions,
         blind=result.blind,
         expected={(row.name, row.metric): row.expected for row in result.benchmarks if row.expected},
-        planned={step.id: from_json(PlannedStep, step.model_dump()) for step in result.steps},
+        planned={step.id: PlannedStep.model_validate(step.model_dump()) for step in result.steps},
         steps=_steps(result),
         series={key: _series(row) for key, row in measured.items()},
         unchanged={

@@ -372,7 +372,7 @@ def _changed(row: Benchmark, record: Record) -> bool:
 
 
 def _entries(
-    row: Benchmark, rows: Iterable[Benchmark], confirming: dict[str, tuple[str, ...]]
+    row: Benchmark, rows: Iterable[Benchmark], confirming: Mapping[str, Sequence[str]]
 ) -> Iterator[tuple[dict[str, Any], str]]:
     for other in rows:
         globs = confirming.get(other.step, ())

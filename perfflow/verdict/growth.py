@@ -32,11 +32,10 @@ from typing import Literal
 from perfflow.model.criteria import Criteria, Thresholds
 from perfflow.model.metrics import Metric, default_statistic, in_words
 from perfflow.model.readings import Side
-from perfflow.model.result import Benchmark, Bounds, Grown, Growth, Reason, ReasonKind, SizePoint, reason
+from perfflow.model.result import Benchmark, Bounds, Grown, Growth, Reason, ReasonKind, Scaling, SizePoint, reason
 from perfflow.model.units import GROWTH_CLASSES, significant
 from perfflow.stats.paired_test import Interval
 from perfflow.store.record import MetricSeries, Record
-from perfflow.store.run_facts import Scaling
 from perfflow.verdict.comparison import VALUE_CONFIDENCE, summarise
 from perfflow.verdict.decide import IDENTICAL_FLOOR
 

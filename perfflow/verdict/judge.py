@@ -36,6 +36,7 @@ from perfflow.model.result import (
     MemoryResult,
     NodeResult,
     Optimization,
+    PlannedStep,
     ProfileResult,
     Reason,
     ReasonKind,
@@ -51,7 +52,7 @@ from perfflow.model.targets import Names
 from perfflow.model.units import Dimension, format_change, format_quantity, format_threshold
 from perfflow.stats.paired_test import Interval, pair_spread
 from perfflow.store.record import GroupJob, MetricSeries, Record, reading_to_json
-from perfflow.store.run_facts import PlannedStep, StepRecord
+from perfflow.store.run_facts import StepRecord
 from perfflow.tools.adapter import OPTIONAL_ROLES, Role
 from perfflow.verdict import acceptance, evidence, gating, out_of_time, row_text, targets, untimed
 from perfflow.verdict.acceptance import cheaper_than, trade_off, worst
@@ -447,7 +448,7 @@ def _sample(summary: SideSummary | None, series: MetricSeries, side: Side) -> Sa
 
 def _step(record: Record, step_id: str) -> StepResult:
     planned, run = record.planned[step_id], record.steps.get(step_id)
-    base = to_json(planned) | {"tree": Side.BASELINE.value}
+    base = {name: getattr(planned, name) for name in PlannedStep.model_fields} | {"tree": Side.BASELINE.value}
     if run is None:
         reason = "interrupted before it ended" if planned.selected else "not selected"
         status = {"status": "skipped", "reason": reason, "seconds": 0.0, "argv": [], "exit_code": None, "warnings": []}

@@ -11,13 +11,12 @@ from perfflow.model.criteria import Criteria, Thresholds
 from perfflow.model.metrics import COMPARED_STATISTICS, QUANTILES, statistic_dimension
 from perfflow.model.peaks import key_of
 from perfflow.model.readings import BATCH, Reading, Side
-from perfflow.model.result import TargetResult, TargetStatus
+from perfflow.model.result import PlannedStep, TargetResult, TargetStatus
 from perfflow.model.targets import Names, Target, crossing_hint, is_chosen, matches
 from perfflow.model.tree_facts import are_two_revisions
 from perfflow.model.units import Relation, Requirement
 from perfflow.stats.paired_test import Interval
 from perfflow.store.record import MetricSeries, Record
-from perfflow.store.run_facts import PlannedStep
 from perfflow.verdict.comparison import VALUE_CONFIDENCE, ComparedMetric, SideSummary, speedup, summarise, sure_change
 from perfflow.verdict.device import RanOn, known_peaks
 from perfflow.verdict.growth import Sizes, scaled

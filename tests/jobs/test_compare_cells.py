@@ -7,7 +7,7 @@ import shutil
 import pytest
 
 from perfflow.jobs.rejudge.rejudge import rejudge
-from perfflow.model.result import Result
+from perfflow.model.result import Axis, Result
 from perfflow.report import markdown, terminal
 from tests.repositories import git
 from tests.session.project import Project
@@ -64,7 +64,7 @@ def test_first_value_is_the_baseline_of_the_others_and_other_keys_stay_apart(pro
         assert compared.baseline.value == pytest.approx(alone.baseline.value, rel=0.01)
     axes = {step.id: step.axis for step in result.steps if step.axis}
     cell = "work[cc=clang,opt=O1]"
-    assert axes[cell] == {"key": "cc", "value": "clang", "first": "gcc", "cell": cell, "of": "work[opt=O1]"}
+    assert axes[cell] == Axis(key="cc", value="clang", first="gcc", cell=cell, of="work[opt=O1]")
 
 
 def test_gate_compares_each_cell_with_itself_and_says_which_values_changed(project: Project) -> None:
@@ -95,4 +95,4 @@ def test_names_with_the_value_belong_to_one_benchmark(project: Project) -> None:
     project.write("work.c", source(100_000, 100_000))
     flow = FLOW.replace("      compare: cc\n", "      compare: cc\n      benchmark: ${{ matrix.cc }}/work\n")
     result = project.run(flow)
-    assert {step.axis["of"] for step in result.steps if step.axis} == {"{cc}/work[opt=O1]", "{cc}/work[opt=O2]"}
+    assert {step.axis.of for step in result.steps if step.axis} == {"{cc}/work[opt=O1]", "{cc}/work[opt=O2]"}

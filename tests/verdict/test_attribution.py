@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from perfflow.model.plain_data import from_json
-from perfflow.model.result import Benchmark, Bounds, Sample
+from perfflow.model.result import Benchmark, Bounds, PlannedStep, Sample
 from perfflow.store.record import Record
-from perfflow.store.run_facts import BenchmarkCosts, PlannedStep, StepRecord
+from perfflow.store.run_facts import BenchmarkCosts, StepRecord
 from perfflow.verdict.attribution import attributions, loss_share_text
 
 
@@ -66,7 +66,7 @@ def record_with(kind: str, metric: str, functions: dict[str, tuple[float, float]
         "functions": [cost(name, *counts, totals) for name, counts in functions.items()],
     }
     return Record(
-        planned={"look": PlannedStep("look", "", "run", "profile")},
+        planned={"look": PlannedStep(id="look", stage="", tool="run", role="profile")},
         steps={"look": StepRecord("look", "done", costs=(from_json(BenchmarkCosts, entry | more),))},
     )
 

@@ -9,16 +9,15 @@ from typing import Any
 import pytest
 
 from perfflow.model.criteria import Criteria
-from perfflow.model.plain_data import from_json
+from perfflow.model.result import PlannedStep
 from perfflow.store.record import Record
 from perfflow.store.result_file import CalibrationFinding
-from perfflow.store.run_facts import PlannedStep
 from perfflow.verdict.calibration import Trial, findings
 from tests.verdict.records import planned, reading
 
 
 def trial(values: Sequence[tuple[float, float]], *, complete: bool = True, seconds: float = 1.0, **keys: Any) -> Trial:
-    record = Record(planned={"b": from_json(PlannedStep, planned("b"))})
+    record = Record(planned={"b": PlannedStep.model_validate(planned("b"))})
     for baseline, candidate in values:
         event: dict[str, Any] = {"event": "sample", "step": "b", "design": keys.get("design", "looks")}
         for side, value in (("baseline", baseline), ("candidate", candidate)):
@@ -85,7 +84,7 @@ def test_the_budget_limits_the_pairs_that_are_replayed() -> None:
 
 
 def test_benchmarks_stand_in_the_order_of_the_suite_not_of_the_rounds() -> None:
-    record = Record(planned={"s": from_json(PlannedStep, planned("s"))})
+    record = Record(planned={"s": PlannedStep.model_validate(planned("s"))})
     for name in ("c", "a", "b"):
         for metric in ("cpu", "time"):
             values = [reading(metric, 1.0, benchmark=name)]

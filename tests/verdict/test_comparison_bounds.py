@@ -11,10 +11,10 @@ import pytest
 from perfflow.model.criteria import Criteria
 from perfflow.model.metrics import METRICS, Better, Metric
 from perfflow.model.readings import SCHEDULES, Reading, Side
+from perfflow.model.result import PlannedStep
 from perfflow.model.units import Dimension
 from perfflow.stats.paired_test import Interval, blocks_of, paired_interval, paired_p, permutation_interval
 from perfflow.store.record import MetricSeries
-from perfflow.store.run_facts import PlannedStep
 from perfflow.verdict import comparison, judge
 from perfflow.verdict.comparison import ComparedMetric, compare, p_of_no_change, sure_change
 from perfflow.verdict.judge import NOTHING
@@ -307,7 +307,8 @@ def test_a_variance_leaves_the_largest_twentieth_out() -> None:
     ],
 )
 def test_a_failure_names_its_benchmark_once(name: str, reason: str, role: str, told: str) -> None:
-    assert judge._about("step", PlannedStep("step", "baseline", "command", role, benchmark=name), reason) == told
+    planned = PlannedStep(id="step", stage="baseline", tool="command", role=role, benchmark=name)
+    assert judge._about("step", planned, reason) == told
 
 
 def test_what_removing_a_place_can_bring_is_bounded() -> None:

@@ -6,9 +6,7 @@ It is a step of its own, which the result shows only if it ran.
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import replace
 
-from perfflow.model.plain_data import to_json
 from perfflow.plan.plan import EVERY, Plan, Planned
 from perfflow.session.attribution.profiler_calls import AUTOMATIC, failing
 from perfflow.session.perform import perform
@@ -28,8 +26,8 @@ def explain_failure(session: RunSession) -> None:
     if not failing(record, plan.criteria) or _is_asked(plan, record.steps):
         return
     planned = automatic_step(plan)
-    added = replace(planned_step(planned, plan.params, selected=True), automatic=True)
-    session.folder.append({"event": "planned", **to_json(added)})
+    added = planned_step(planned, plan.params, selected=True).model_copy(update={"automatic": True})
+    session.folder.append({"event": "planned", **added.model_dump(exclude_defaults=True)})
     run = perform(session, planned)
     session.folder.append(step_event(run))
     session.progress(Ended(run))
