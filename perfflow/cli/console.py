@@ -48,7 +48,7 @@ from perfflow.report.expected import ExpectedTime
 from perfflow.report.sanitize import cells, fitted, padded, shortened, visible
 from perfflow.sampling.pairs import SamplingProgress
 from perfflow.session.open_workflow import Opened
-from perfflow.session.progress import Began, Ended, Granted, Noted, ProgressEvent, Sampled, Started, Waiting
+from perfflow.session.progress import Began, Granted, Noted, ProgressEvent, Sampled, Started, StepEnded, Waiting
 from perfflow.store.result_file import to_text
 from perfflow.tools.adapter import Role
 
@@ -169,7 +169,7 @@ class ProgressDisplay:
                 self.granted(event.planned)
             case Sampled():
                 self.sampled(event.planned, event.taken)
-            case Ended():
+            case StepEnded():
                 self.ended(event.run)
             case Noted():
                 self.noted(event.text)

@@ -47,7 +47,7 @@ from perfflow.report.html import document
 from perfflow.report.stack_files.files import FORMATS, files_of
 from perfflow.report.template import TEMPLATES
 from perfflow.session.missing_side import missing_side
-from perfflow.session.progress import Ended, Granted, Started, Waiting
+from perfflow.session.progress import Granted, Started, StepEnded, Waiting
 from perfflow.session.session import RunSession, now, record_of_events, step_event
 from perfflow.store import run_folder
 from perfflow.store.receipts.manifest import sha256
@@ -190,7 +190,7 @@ def perform_all(session: RunSession, selected: Collection[str]) -> list[StepRun]
     runs = []
     for run in schedule(session, selected):
         session.folder.append(step_event(run))
-        session.progress(Ended(run))
+        session.progress(StepEnded(run))
         runs.append(run)
     return runs
 

@@ -60,7 +60,7 @@ class Sampled:
 
 
 @dataclass(frozen=True)
-class Ended:
+class StepEnded:
     """A step ended."""
 
     run: StepRun
@@ -73,7 +73,7 @@ class Noted:
     text: str
 
 
-ProgressEvent = Began | Started | Waiting | Granted | Sampled | Ended | Noted
+ProgressEvent = Began | Started | Waiting | Granted | Sampled | StepEnded | Noted
 Progress = Callable[[ProgressEvent], None]
 """Receives the progress of a run, from several threads at once.
 
@@ -102,8 +102,8 @@ def on_revision(outer: Progress, revision: str) -> Progress:
         return replace(planned, id=f"{planned.id} @{revision}")
 
     def tell(event: ProgressEvent) -> None:
-        if isinstance(event, Ended):
-            outer(Ended(replace(event.run, planned=named(event.run.planned))))
+        if isinstance(event, StepEnded):
+            outer(StepEnded(replace(event.run, planned=named(event.run.planned))))
         elif isinstance(event, Started | Waiting | Granted | Sampled):
             outer(replace(event, planned=named(event.planned)))
 

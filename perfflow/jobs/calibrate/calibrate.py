@@ -30,7 +30,7 @@ from perfflow.sampling.sampling import MOST_ALONE, StepSampling
 from perfflow.session.bench import Bench
 from perfflow.session.open_workflow import Opened, select
 from perfflow.session.perform import not_startable, schedule
-from perfflow.session.progress import Began, Ended, Progress
+from perfflow.session.progress import Began, Progress, StepEnded
 from perfflow.session.session import Perform, RunSession, calibration_kept, pausing, users_tree
 from perfflow.session.steps.by_role import performer_of
 from perfflow.stats.paired_test import ENOUGH
@@ -178,7 +178,7 @@ class _Calibrating:
         try:
             with pausing(session):
                 for step in not_startable(session.context, selected) or schedule(session, selected):
-                    session.progress(Ended(step))
+                    session.progress(StepEnded(step))
                     self._ended(step)
         except KeyboardInterrupt:
             self._keep(self.calibrator.found())

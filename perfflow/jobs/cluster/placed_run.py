@@ -34,7 +34,7 @@ from perfflow.model.targets import is_chosen
 from perfflow.model.version import VERSION
 from perfflow.plan.groups import ConflictError, Durations, Group, Lengths, NodeRequirement, groups, place_of_all
 from perfflow.session.open_workflow import Opened
-from perfflow.session.progress import Ended, Noted
+from perfflow.session.progress import Noted, StepEnded
 from perfflow.session.session import RunSession, digest, step_event
 from perfflow.store import run_folder
 from perfflow.store.history import durations
@@ -612,7 +612,7 @@ def _tell(session: RunSession, group: Group, place: Path, why: str, told: set[st
         else:
             continue
         if name not in told or run.status not in (StepStatus.DONE, StepStatus.CACHED):
-            session.progress(Ended(run))
+            session.progress(StepEnded(run))
         told.add(name)
 
 

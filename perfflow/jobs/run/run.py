@@ -31,7 +31,7 @@ from perfflow.session.compared_trees import require_complete
 from perfflow.session.known_names import KnownNames
 from perfflow.session.open_workflow import Opened, own_template, select
 from perfflow.session.perform import not_startable, schedule, write, write_profiles
-from perfflow.session.progress import KEPT, Began, Ended, Noted, Progress, TotalBudget
+from perfflow.session.progress import KEPT, Began, Noted, Progress, StepEnded, TotalBudget
 from perfflow.session.session import (
     Earlier,
     RunSession,
@@ -305,7 +305,7 @@ def run(opened: Opened, request: RunRequest, progress: Progress) -> FinishedRun:
                         unable = unable or (step.status is StepStatus.SKIPPED and step.exit_code == UNABLE)
                         # All remaining steps are skipped for the same reason, which the summary gives once.
                         if not (unable and step.status is StepStatus.SKIPPED):
-                            progress(Ended(step))
+                            progress(StepEnded(step))
                         ended.add(step.planned.id)
                         if not session.trees:
                             session.services.stop_unneeded(plan, selected, ended)
@@ -314,7 +314,7 @@ def run(opened: Opened, request: RunRequest, progress: Progress) -> FinishedRun:
                 session.services.stop()
                 for died in session.services.unexpected_ends():
                     folder.append(step_event(died))
-                    progress(Ended(died))
+                    progress(StepEnded(died))
             except KeyboardInterrupt:
                 interrupted = True
             finally:

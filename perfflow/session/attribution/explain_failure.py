@@ -10,7 +10,7 @@ from collections.abc import Collection
 from perfflow.plan.plan import EVERY, Plan, Planned
 from perfflow.session.attribution.profiler_calls import AUTOMATIC, failing
 from perfflow.session.perform import perform
-from perfflow.session.progress import Ended
+from perfflow.session.progress import StepEnded
 from perfflow.session.session import RunSession, planned_step, step_event
 from perfflow.store import run_folder
 from perfflow.store.record import record_of
@@ -30,7 +30,7 @@ def explain_failure(session: RunSession) -> None:
     session.folder.append({"event": "planned", **added.model_dump(exclude_defaults=True)})
     run = perform(session, planned)
     session.folder.append(step_event(run))
-    session.progress(Ended(run))
+    session.progress(StepEnded(run))
 
 
 def _is_asked(plan: Plan, ended: Collection[str]) -> bool:
