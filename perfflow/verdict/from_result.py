@@ -125,9 +125,10 @@ def _series(row: Benchmark) -> MetricSeries:
 
 def _built(row: Benchmark, built: AsBuilt, series: MetricSeries) -> MetricSeries:
     """Return the series of the programs as built, before fresh code layouts."""
-    samples = zip(Side, (built.baseline, built.candidate), strict=True)
-    sides = {side: _readings(row, sample) if sample else [] for side, sample in samples}
-    return replace(series, design=built.design, paired=built.paired, sides=sides)
+    samples = dict(zip(Side, (built.baseline, built.candidate), strict=True))
+    sides = {side: _readings(row, sample) if sample else [] for side, sample in samples.items()}
+    confirming = {side: sample.confirming if sample else [] for side, sample in samples.items()}
+    return replace(series, design=built.design, paired=built.paired, sides=sides, confirming=confirming)
 
 
 def _readings(row: Benchmark, sample: Sample) -> list[Reading]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -215,3 +216,23 @@ def test_an_exact_figure_that_one_side_alone_has_stays_exact() -> None:
 
 def test_the_machine_of_the_record_is_that_of_the_result() -> None:
     assert record_of_result(everything()).machine == MACHINE
+
+
+@pytest.mark.parametrize("layouts", [0, 20])
+def test_fresh_pairs_that_confirmed_a_change_come_back_also_before_layouts(layouts: int) -> None:
+    events: list[dict[str, Any]] = []
+    for number in range(17 + layouts):
+        how = {"design": "looks", "many": True} if number < 11 else {"design": "confirm", "confirmation": 1}
+        if number >= 17:
+            how = {"design": "layouts", "layout": number - 16}
+        sides = {
+            "baseline": [reading("time", 1 + 0.001 * (number * 7 % 5))],
+            "candidate": [reading("time", 1.2 * (1 + 0.001 * (number * 3 % 5)))],
+        }
+        events.append({"event": "sample", "step": "b", "pair": number, "first": "baseline"} | how | sides)
+    result = judge(record(*events, ended("b")), Criteria())
+    (row,) = result.benchmarks
+    as_built = row.layouts.built.baseline if row.layouts else row.baseline
+    assert as_built
+    assert as_built.confirming == [0] * 11 + [1] * 6
+    assert to_text(judge(record_of_result(result), Criteria())) == to_text(result)
