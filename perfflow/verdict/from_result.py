@@ -118,7 +118,9 @@ def _series(row: Benchmark) -> MetricSeries:
             series.confirming[side] = sample.confirming
     if row.layouts:
         series.built = _built(row, row.layouts.built, series)
-        numbers = row.layouts.numbers or [list(range(1, len(series.sides[side]) + 1)) for side in Side]
+        # Pairs that confirmed the change afterwards are of the programs as built.
+        counts = (len(series.sides[side]) - sum(map(bool, series.confirming[side])) for side in Side)
+        numbers = row.layouts.numbers or [list(range(1, count + 1)) for count in counts]
         series.layouts = dict(zip(Side, numbers, strict=True))
     return series
 
