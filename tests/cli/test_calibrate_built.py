@@ -16,9 +16,9 @@ def preparations(call):
 
 
 ADAPTER = Adapter(
-    preparations=preparations,
+    build=Builder(preparations=preparations),
 """
-BUILT = ADAPTER.replace("\n\nADAPTER = Adapter(\n", BUILD)
+BUILT = ADAPTER.replace("\n\nADAPTER = Adapter(\n", BUILD).replace("import (\n", "import (\n    Builder,\n", 1)
 STEP = "{{id: {}, uses: lines, runs: 3, with: {{command: [echo, '{{\"time\": 0.5}}']}}}}"
 
 

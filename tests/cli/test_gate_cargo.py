@@ -226,4 +226,4 @@ def test_what_does_not_build_is_no_pass(small: Path) -> None:
     git(small, "commit", "-qam", "Break it")
     result = gate(small, os.environ["PATH"])
     assert result["verdict"] == "error"
-    assert any("index" in reason for reason in result["reasons"]), result["reasons"]
+    assert any("index" in reason["text"] for reason in result["reasons"]), result["reasons"]
