@@ -10,18 +10,18 @@ import shlex
 import shutil
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import click
 from click.core import ParameterSource
 
-from perfflow.cli import ci, run_command
+from perfflow.cli import ci
 from perfflow.cli.console import SignsOfLife, exit_of, print_verdict, shown
 from perfflow.cli.options import LOCK_TIMEOUT, SEED, UNPROVEN, limit, seconds, usable
 from perfflow.cli.output import say, tell
 from perfflow.cli.plan_command import print_plan
+from perfflow.cli.run_command import RunOptions, after, require_fitting
 from perfflow.cli.style import style_of
 from perfflow.jobs.against.stored_base import StoredBase, compare_head, measured_steps, require_usable
 from perfflow.jobs.compare.compare_stored import (
@@ -290,37 +290,25 @@ _FIRST = (Exit.FAIL, Exit.UNMEASURED, Exit.UNPROVEN)
 """Exit statuses by priority: the first that occurs is returned."""
 
 
-@dataclass(frozen=True)
-class StoredBaseOptions:
-    """Options of a gate against stored results that `perfflow run` does not have."""
-
-    base_results: str
-    across_machines: bool
-    fail_on: str | None
-
-
-def gate(asked: StoredBaseOptions, options: dict[str, Any]) -> int:
+def gate(options: RunOptions, base_results: str) -> int:
     """Measure head, compare it with the stored results, print the comparison and return the exit status."""
-    if options["head"]:
+    if options.head:
         text = "--base-results measures the working tree, so --head does not apply"
-        raise UserError.of(text, f"git checkout {options['head']}, or --base compares two revisions in pairs")
-    workflow, settings = options["workflow"], options["settings"]
-    opened = usable(workflow, settings, to_run=not options["dry_run"], trust=options["trust"])
-    words = ["perfflow", "gate", workflow, *(f"--set={setting}" for setting in settings)]
-    words += [f"--benchmark={glob}" for glob in options["benchmarks"]]
-    words += [f"--base-results={asked.base_results}", *(["--across-machines"] if asked.across_machines else [])]
+        raise UserError.of(text, f"git checkout {options.head}, or --base compares two revisions in pairs")
+    opened = usable(options.workflow, options.settings, to_run=not options.dry_run, trust=options.trust)
+    across = ["--across-machines"] if options.across_machines else []
+    words = options.words("gate", f"--base-results={base_results}", *across)
     # The command line is stored in the result, with secrets masked.
     typed = list(masked(words, secrets_in(os.environ, opened.plan.params)))
-    base = StoredBase(_stored_base(opened, asked.base_results), typed, options["out"], asked.across_machines)
+    base = StoredBase(_stored_base(opened, base_results), typed, options.out, options.across_machines)
     require_usable(opened, base)
-    chosen = options["stages"], options["only"], options["start"], options["benchmarks"]
-    steps = measured_steps(opened, select(opened.plan, *chosen))
+    steps = measured_steps(opened, select(opened.plan, **options.to_select))
     request = _head_request(opened, steps, options)
-    if options["dry_run"]:
+    if options.dry_run:
         return print_plan(opened, frozenset(steps), budget=request.budget)
-    with shown(options["progress"], opened, words, color=options["color"], budget=request.budget) as told:
+    with shown(options.progress, opened, words, color=options.color, budget=request.budget) as told:
         head = run(opened, request, told)
-    return _concluded(opened, head, base, asked, options)
+    return _concluded(opened, head, base, options)
 
 
 def _stored_base(opened: Opened, name: str) -> Any:
@@ -330,41 +318,36 @@ def _stored_base(opened: Opened, name: str) -> Any:
     return found
 
 
-def _head_request(opened: Opened, steps: list[str], options: dict[str, Any]) -> RunRequest:
-    run_command.require_fitting(
-        alone=bool(options["out"]) or options["seed"] is not None, resume=bool(options["resume"])
-    )
+def _head_request(opened: Opened, steps: list[str], options: RunOptions) -> RunRequest:
+    require_fitting(options)
     return RunRequest(
         only=steps,
-        benchmarks=options["benchmarks"],
-        jobs=options["jobs"],
+        benchmarks=options.benchmarks,
+        jobs=options.jobs,
         keep_going=True,
-        resume=run_folder.find(opened.root, options["resume"]) if options["resume"] else None,
-        seed=options["seed"],
-        lock_timeout=seconds("--lock-timeout", options["lock_timeout"]),
-        budget=limit("--budget", options["budget"]),
+        resume=run_folder.find(opened.root, options.resume) if options.resume else None,
+        seed=options.seed,
+        lock_timeout=seconds("--lock-timeout", options.lock_timeout),
+        budget=limit("--budget", options.budget),
     )
 
 
-def _concluded(opened: Opened, head: FinishedRun, base: Any, asked: StoredBaseOptions, options: dict[str, Any]) -> int:
+def _concluded(opened: Opened, head: FinishedRun, base: Any, options: RunOptions) -> int:
     """Compare head, if it was measured. Print the comparison, and the verdict of head itself if it does not pass."""
-    how = {"as_json": options["as_json"], "color": options["color"], "unproven": options["unproven"]}
     tell("".join(f"note: {visible(note)}\n" for note in head.notes))
-    own = exit_of(head.result, unproven=options["unproven"])
+    own = exit_of(head.result, unproven=options.unproven)
     if head.interrupted or not head.result.benchmarks:
-        print_verdict(head.result, head.folder / REPORT, **how)
-        return (
-            run_command.after(head, None, list(base.command), annotate=options["progress"] != "off", apply=False) or own
-        )
+        print_verdict(head.result, head.folder / REPORT, **options.to_judge)
+        return after(head, None, list(base.command), annotate=options.progress != "off", apply=False) or own
     found = compare_head(opened, head, base)
-    if own and not options["as_json"]:
-        print_verdict(head.result, head.folder / REPORT, **how)
+    if own and not options.as_json:
+        print_verdict(head.result, head.folder / REPORT, **options.to_judge)
         say("")
-    status = print_verdict(found.result, found.folder / REPORT, **how)
-    failures = proven_regressions(found.result) if asked.fail_on else []
-    for text in () if options["as_json"] else failures:
+    status = print_verdict(found.result, found.folder / REPORT, **options.to_judge)
+    failures = proven_regressions(found.result) if options.fail_on else []
+    for text in () if options.as_json else failures:
         say(visible(text))
-    if ci.in_github() and options["progress"] != "off":
+    if ci.in_github() and options.progress != "off":
         lines = [*(ci.annotation_lines(head.result) if own else ()), *ci.annotation_lines(found.result)]
         tell("".join(f"{line}\n" for line in lines))
     statuses = [Exit(status), own, Exit.FAIL if failures else Exit.PASS]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
 
 import click
 from click.core import ParameterSource
 
 from perfflow.cli import compare_command, run_command
+from perfflow.cli.run_command import RunOptions, perform
 from perfflow.model.errors import UserError
 
 BASE = "origin/main"
@@ -63,52 +65,49 @@ def _options() -> list[click.Parameter]:
     return found
 
 
-def _gate(
-    *, base_results: str | None, across_machines: bool, fail_on: str | None, again: str | None, **options: object
-) -> int:
-    if again is not None:
-        if options["resume"]:
-            raise UserError.of("--again and --resume exclude each other", "leave out one of them")
-        options |= {"resume": again, "again": True}
-    given = click.get_current_context().get_parameter_source("base")
-    bases = {"--base": given is not ParameterSource.DEFAULT, "--against": options["against"]}
-    named = [name for name, is_given in {**bases, "--base-results": base_results is not None}.items() if is_given]
+def _gate(**given: Any) -> int:
+    options = RunOptions(apply=False, **given)
+    if options.again is not None and options.resume:
+        raise UserError.of("--again and --resume exclude each other", "leave out one of them")
+    source = click.get_current_context().get_parameter_source
+    has_base = source("base") is not ParameterSource.DEFAULT
+    bases = {"--base": has_base, "--against": options.against, "--base-results": options.base_results is not None}
+    named = [name for name, is_given in bases.items() if is_given]
     if len(named) > 1:
         raise UserError.of(f"{' and '.join(named)} exclude each other: each names a base", "leave out all but one")
-    if options["self_test"]:
-        options["base"] = options["head"] = _head_of_self_test(named, options)
-    if base_results is not None:
-        _require_one_tree({"overlay": options["overlay"], "shard": options["shard"], "again": again})
-        return compare_command.gate(compare_command.StoredBaseOptions(base_results, across_machines, fail_on), options)
-    for name, is_given in (("--across-machines", across_machines), ("--fail-on", fail_on)):
+    if options.self_test:
+        head = _head_of_self_test(named, options)
+        options = replace(options, base=head, head=head)
+    if options.base_results is not None:
+        _require_one_tree(options)
+        return compare_command.gate(options, options.base_results)
+    for name, is_given in (("--across-machines", options.across_machines), ("--fail-on", options.fail_on)):
         if is_given:
             text = f"{name} applies only to stored results: head and base are measured in pairs here"
             raise UserError.of(text, "leave it out, or name a baseline with --base-results")
-    by_default = click.get_current_context().get_parameter_source("budget") is ParameterSource.DEFAULT
-    if by_default and (options["executor"] or options["detach"]):
+    if source("budget") is ParameterSource.DEFAULT and (options.executor or options.detach):
         # Jobs wait in a queue for as long as other people's work takes.
-        options["budget"] = None
-    if options["resume"] and given is ParameterSource.DEFAULT:
+        options = replace(options, budget=None)
+    if options.resumed and not has_base:
         # A resumed run keeps its own base.
-        options["base"] = ""
-    # click declares the callback as optional.
-    status: int = run_command.command.callback(apply=False, **options)  # type: ignore[misc]
-    return status
+        options = replace(options, base="")
+    return perform(options)
 
 
-def _head_of_self_test(named: list[str], options: Mapping[str, object]) -> object:
+def _head_of_self_test(named: list[str], options: RunOptions) -> str:
     """Return the revision that a self-test compares with itself. Raises UserError for options that do not fit."""
-    others = [*named, *(f"--{name}" for name in ("overlay", "resume", "shard") if options[name])]
+    unfit = {"--overlay": options.overlay, "--resume": options.resumed, "--shard": options.shard}
+    others = [*named, *(name for name, is_given in unfit.items() if is_given)]
     if others:
         text = f"--self-test compares head with itself, so {' and '.join(others)} does not apply"
         raise UserError.of(text, "leave it out")
-    return options["head"] or "HEAD"
+    return options.head or "HEAD"
 
 
-def _require_one_tree(options: Mapping[str, object]) -> None:
+def _require_one_tree(options: RunOptions) -> None:
     """Raise UserError for an option that a gate against stored results, which measures only head, does not have."""
-    for name, value in options.items():
-        if value:
+    for name, is_given in (("overlay", options.overlay), ("shard", options.shard), ("again", options.again)):
+        if is_given:
             text = f"--{name} does not apply to stored results: only head is measured here, as a whole"
             raise UserError.of(text, f"leave out --{name}, or compare with --base")
 

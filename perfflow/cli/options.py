@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import functools
 import shlex
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -71,33 +68,6 @@ def limit(option: str, text: str | None) -> float | None:
     return None if text in (None, NO_LIMIT) else seconds(option, str(text), f"write 90s, 10m, 1h 30m or {NO_LIMIT}")
 
 
-@dataclass(frozen=True)
-class PlacementOptions:
-    """The given options for where a run is measured."""
-
-    executor: str | None
-    detach: bool
-    allow_skipped: bool
-
-    def chosen(self, resume: Path | None, settings: Sequence[str]) -> dict[str, Any]:
-        """Return the fields of a run request for these options. Raises UserError as ``placed`` does."""
-        where = placed(self.executor, resume, settings, detach=self.detach)
-        return {"allow_skipped": self.allow_skipped, "placement": where}
-
-
-def PLACE(command: Callable[..., int]) -> Callable[..., int]:  # noqa: N802 (beside LOCK_TIMEOUT and TRUST)
-    """Add the options for where to measure to a command, which gets their values as ``place``."""
-
-    @click.option("--executor", metavar="NAME", help="Where to measure: an executor of executors.yaml, or `local`.")
-    @click.option("--detach", is_flag=True, help="With --executor: submit the jobs and exit. --resume waits for them.")
-    @click.option("--allow-skipped", is_flag=True, help="Skip steps whose `runs-on` does not match this machine.")
-    @functools.wraps(command)
-    def with_place(*, executor: str | None, detach: bool, allow_skipped: bool, **options: object) -> int:
-        return command(place=PlacementOptions(executor, detach, allow_skipped), **options)
-
-    return with_place
-
-
 def placed(name: str | None, resume: Path | None, settings: Sequence[str], *, detach: bool) -> Placement | None:
     """Return where a run is performed, or None for this machine. A resumed run stays where it was.
 
@@ -134,14 +104,14 @@ def _leaves_jobs() -> bool:
 
 
 @contextmanager
-def detached(words: Sequence[str], place: PlacementOptions) -> Iterator[None]:
-    """Print how to resume detached jobs, and exit: with 0 if --detach was given, else as interrupted."""
+def detached(words: Sequence[str], *, asked: bool) -> Iterator[None]:
+    """Print how to resume detached jobs, and exit: with 0 if --detach was given (``asked``), else as interrupted."""
     try:
         yield
     except DetachedError as error:
         again = shlex.join([*words, f"--resume={shown_path(error.folder)}"])
         tell(f"the jobs continue; to wait for them and see the result: {again}\n")
-        raise click.exceptions.Exit(int(Exit.PASS if place.detach else Exit.INTERRUPTED)) from None
+        raise click.exceptions.Exit(int(Exit.PASS if asked else Exit.INTERRUPTED)) from None
 
 
 TRUST = click.option(

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,13 +19,12 @@ from perfflow.cli.console import print_verdict, shown, shown_path
 from perfflow.cli.options import (
     BENCHMARKS,
     LOCK_TIMEOUT,
-    PLACE,
     SEED,
     TRUST,
     UNPROVEN,
-    PlacementOptions,
     detached,
     limit,
+    placed,
     seconds,
     usable,
 )
@@ -140,96 +140,143 @@ the exit status is 0."""
     "--apply", is_flag=True, help="Write the environment and parameters of accepted candidates into the workflow file."
 )
 @UNPROVEN
-@PLACE
-def command(
-    workflow: str,
-    settings: tuple[str, ...],
-    stages: tuple[str, ...],
-    only: tuple[str, ...],
-    start: str | None,
-    benchmarks: tuple[str, ...],
-    dry_run: bool,
-    jobs: int,
-    keep_going: bool,
-    out: Path | None,
-    resume: str | None,
-    shard: str | None,
-    base: str | None,
-    head: str | None,
-    seed: int | None,
-    as_json: bool,
-    budget: str | None,
-    times_all: bool,
-    lock_timeout: str,
-    trust: bool,
-    progress: str | None,
-    color: str,
-    apply: bool,
-    unproven: str,
-    place: PlacementOptions,
-    against: str | None = None,
-    overlay: tuple[str, ...] = (),
-    fresh: bool = False,
-    again: bool = False,
-    self_test: bool = False,
-) -> int:
+@click.option("--executor", metavar="NAME", help="Where to measure: an executor of executors.yaml, or `local`.")
+@click.option("--detach", is_flag=True, help="With --executor: submit the jobs and exit. --resume waits for them.")
+@click.option("--allow-skipped", is_flag=True, help="Skip steps whose `runs-on` does not match this machine.")
+def command(**given: Any) -> int:
     """Run WORKFLOW: a file, or the name of a workflow in ./workflows or in the library.
 
     Exit: 0 pass, 1 fail, 2 bad usage or workflow, 3 could not measure, 4 unproven, 130 interrupted.
     """
+    return perform(RunOptions(**given))
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunOptions:
+    """The options of ``perfflow run`` as given, and those that only ``perfflow gate`` has."""
+
+    workflow: str
+    settings: tuple[str, ...]
+    stages: tuple[str, ...]
+    only: tuple[str, ...]
+    start: str | None
+    benchmarks: tuple[str, ...]
+    dry_run: bool
+    jobs: int
+    keep_going: bool
+    out: Path | None
+    resume: str | None
+    shard: str | None
+    base: str | None
+    head: str | None
+    seed: int | None
+    as_json: bool
+    budget: str | None
+    times_all: bool
+    lock_timeout: str
+    trust: bool
+    progress: str | None
+    color: str
+    apply: bool
+    unproven: str
+    executor: str | None
+    detach: bool
+    allow_skipped: bool
+
+    against: str | None = None
+    overlay: tuple[str, ...] = ()
+    fresh: bool = False
+    again: str | None = None
+    self_test: bool = False
+    base_results: str | None = None
+    across_machines: bool = False
+    fail_on: str | None = None
+
+    @property
+    def resumed(self) -> str | None:
+        """The name of the run to continue, interrupted or ended."""
+        return self.resume or self.again
+
+    @property
+    def to_judge(self) -> dict[str, Any]:
+        """How the verdict is printed."""
+        return {"as_json": self.as_json, "color": self.color, "unproven": self.unproven}
+
+    @property
+    def to_select(self) -> dict[str, Any]:
+        """What is run."""
+        return {"stages": self.stages, "only": self.only, "start": self.start, "benchmarks": self.benchmarks}
+
+    def words(self, command: str, *more: str) -> list[str]:
+        """Return the command line that gives the same ``command`` again, with ``more`` after what is run."""
+        settings = (f"--set={setting}" for setting in self.settings)
+        return [
+            "perfflow",
+            command,
+            self.workflow,
+            *settings,
+            *(f"--benchmark={glob}" for glob in self.benchmarks),
+            *more,
+        ]
+
+
+def perform(options: RunOptions) -> int:
+    """Run the workflow, print the verdict and return the exit status. Raises UserError."""
     # `make perf` sets it. Programs that the workflow starts must not inherit it.
     left_out = os.environ.pop(LEFT_OUT, "")
-    require_fitting(alone=bool(out) or seed is not None, resume=bool(resume), base=base, head=head, apply=apply)
-    patience = seconds("--lock-timeout", lock_timeout)
-    total = limit("--budget", budget)
-    opened = usable(workflow, settings, to_run=not dry_run, trust=trust)
-    asked: Any = {"stages": stages, "only": only, "start": start, "benchmarks": benchmarks}
-    selected = select(opened.plan, **asked)
-    if apply:
+    require_fitting(options)
+    patience = seconds("--lock-timeout", options.lock_timeout)
+    total = limit("--budget", options.budget)
+    opened = usable(options.workflow, options.settings, to_run=not options.dry_run, trust=options.trust)
+    selected = select(opened.plan, **options.to_select)
+    if options.apply:
         require_appliable(opened, selected)
-    base, chosen = _base(opened, selected, base, against if not resume else "", head)
-    chosen |= {"overlay": inside(opened.root, Path.cwd(), overlay)} if overlay else {}
-    part = _part(shard, opened, selected, in_trees=base is not None, placed=place.executor is not None)
-    if dry_run:
-        return _dry_run(opened, part[1], base, head, total)
+    base, chosen = _base(opened, selected, options)
+    part = _part(options, opened, selected, in_trees=base is not None)
+    if options.dry_run:
+        return _dry_run(opened, part[1], base, options.head, total)
     if left_out and (why := lacking(opened, selected)):
         return _skip(opened, why, Path(left_out))
     # Base and head are the two sides that a target on a change needs.
     problems = (problem for problem in opened.problems if not (base and problem.rule == ONE_SIDED))
     click.echo("".join(f"{problem.render()}\n" for problem in problems), nl=False, err=True)
-    if base and progress != "off" and not resume:
-        _tell_plan(opened, selected, base, head, total)
-    words = [*_words(workflow, settings, benchmarks, base, head), *(f"--overlay={path}" for path in overlay)]
-    resumed = find(opened.root, resume) if resume else None
-    words += [f"--shard={shard}"] if shard else []
-    words += ["--self-test"] if self_test else []
-    chosen |= {"cautions": (SELF_TEST,)} if self_test else {}
-    chosen |= {"shard": part[0], **place.chosen(resumed, settings)}
-    chosen |= {} if base is None else {"base": base, "head": head, "command": words}
+    if base and options.progress != "off" and not options.resumed:
+        _tell_plan(opened, selected, base, options.head, total)
+    words = _words(options, base)
+    resumed = find(opened.root, options.resumed) if options.resumed else None
+    if options.overlay:
+        chosen["overlay"] = inside(opened.root, Path.cwd(), options.overlay)
+    if options.self_test:
+        chosen["cautions"] = (SELF_TEST,)
+    if base is not None:
+        chosen |= {"base": base, "head": options.head, "command": words}
     request = RunRequest(
-        **asked,
-        jobs=jobs,
-        keep_going=keep_going,
-        out=out,
+        **options.to_select,
+        jobs=options.jobs,
+        keep_going=options.keep_going,
+        out=options.out,
         resume=resumed,
-        seed=seed,
+        seed=options.seed,
         lock_timeout=patience,
         budget=total,
-        times_all=times_all,
-        fresh=fresh,
-        again=again,
-        self_test=self_test,
+        times_all=options.times_all,
+        fresh=options.fresh,
+        again=options.again is not None,
+        self_test=options.self_test,
+        shard=part[0],
+        allow_skipped=options.allow_skipped,
+        placement=placed(options.executor, resumed, options.settings, detach=options.detach),
         **chosen,
     )
-    with detached(words, place), shown(progress, opened, words, color=color, jobs=jobs, budget=total) as told:
+    how: Any = {"color": options.color, "jobs": options.jobs, "budget": total}
+    with detached(words, asked=options.detach), shown(options.progress, opened, words, **how) as told:
         finished = run(opened, request, told)
-    if self_test:
+    if options.self_test:
         return _tell_self_test(finished)
     if left_out and (why := said_unable(finished.result)):
         return _skip(opened, why, Path(left_out))
-    how: Any = {"as_json": as_json, "color": color, "unproven": unproven}
-    status = print_verdict(finished.result, finished.folder / REPORT, **how)
-    more = after(finished, _target(opened), words, annotate=progress != "off", apply=apply)
+    status = print_verdict(finished.result, finished.folder / REPORT, **options.to_judge)
+    more = after(finished, _target(opened), words, annotate=options.progress != "off", apply=options.apply)
     return more if finished.interrupted else status or more
 
 
@@ -247,31 +294,29 @@ def _tell_plan(opened: Opened, selected: frozenset[str], base: str, head: str | 
     tell("".join(f"{visible(line)}\n" for line in lines))
 
 
-def _base(
-    opened: Opened, selected: frozenset[str], base: str | None, against: str | None, head: str | None
-) -> tuple[str | None, dict[str, Any]]:
+def _base(opened: Opened, selected: frozenset[str], options: RunOptions) -> tuple[str | None, dict[str, Any]]:
     """Return the base and its facts for the run: the given base, or the best revision of the history, with a note."""
-    if not against:
-        return base, {}
+    if not options.against or options.resumed:
+        return options.base, {}
 
     def note(text: str) -> None:
         tell(f"note: {visible(text)}\n")
 
-    best = best_revision(opened, selected, against, head, note)
+    best = best_revision(opened, selected, options.against, options.head, note)
     note(best.text)
     return best.revision, {"about_base": best.about, "cautions": (best.text,)}
 
 
 def _part(
-    shard: str | None, opened: Opened, selected: frozenset[str], *, in_trees: bool, placed: bool
+    options: RunOptions, opened: Opened, selected: frozenset[str], *, in_trees: bool
 ) -> tuple[Shard | None, frozenset[str]]:
     """Return the part of the run that was asked for, and its steps. Raises UserError for a part that is none."""
-    if shard is None:
+    if options.shard is None:
         return None, selected
 
-    if placed:
+    if options.executor is not None:
         raise UserError.of("--executor divides a run by itself", "leave out --shard")
-    part = shard_of(shard)
+    part = shard_of(options.shard)
     return part, frozenset(sharded(opened.plan, selected, part, in_trees=in_trees).steps)
 
 
@@ -299,26 +344,22 @@ def _skip(opened: Opened, why: str, file: Path) -> int:
     return int(Exit.PASS)
 
 
-def _words(
-    workflow: str, settings: Sequence[str], benchmarks: Sequence[str], base: str | None, head: str | None
-) -> list[str]:
+def _words(options: RunOptions, base: str | None) -> list[str]:
     """Return the command line that runs the workflow again."""
-    name = "run" if base is None else "gate"
-    words = ["perfflow", name, workflow, *(f"--set={setting}" for setting in settings)]
-    words += [f"--benchmark={glob}" for glob in benchmarks]
-    words += [f"--base={base}"] if base else []
-    return [*words, *([f"--head={head}"] if head else [])]
+    words = options.words("run" if base is None else "gate", *([f"--base={base}"] if base else []))
+    words += [f"--head={options.head}"] if options.head else []
+    words += [f"--overlay={path}" for path in options.overlay]
+    words += [f"--shard={options.shard}"] if options.shard else []
+    return [*words, *(["--self-test"] if options.self_test else [])]
 
 
-def require_fitting(
-    *, alone: bool, resume: bool, base: str | None = None, head: str | None = None, apply: bool = False
-) -> None:
-    """Raise UserError for options that exclude each other. ``alone``: an option was given that only fits a new run."""
-    if resume and alone:
+def require_fitting(options: RunOptions) -> None:
+    """Raise UserError for options that exclude each other."""
+    if options.resumed and (options.out or options.seed is not None):
         raise UserError.of("--resume continues in the folder of the run, with its seed", "leave out --out and --seed")
-    if head and not base:
+    if options.head and not options.base:
         raise UserError.of("--head needs --base", "name the revision to compare with: --base origin/main")
-    if base and apply:
+    if options.base and options.apply:
         raise UserError.of("a comparison of base and head tries no candidates, so there is nothing to --apply")
 
 
