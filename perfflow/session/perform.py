@@ -417,21 +417,23 @@ def write(
     folder: Path,
     *,
     report: bool = True,
+    page: bool = True,
     source: Path | None = None,
     template: Path | None = None,
     tell: Callable[[str], None] | None = None,
 ) -> Path:
     """Write result.json and the report as Markdown and HTML; return the path of the Markdown file.
 
-    Without ``report``, only result.json is written. ``source``: the run's own folder, if it differs from ``folder``.
-    ``template``: the template of the Markdown file, in place of that of the run. Raises UserError if it fails; if that
-    of the run fails, the report is perfflow's, and ``tell`` is called with the reason.
+    Without ``report``, only result.json is written, and without ``page`` no HTML. ``source``: the run's own folder, if
+    it differs from ``folder``. ``template``: the template of the Markdown file, in place of that of the run. Raises
+    UserError if it fails; if that of the run fails, the report is perfflow's, and ``tell`` is called with the reason.
     """
+    source = source or folder
     run_folder.write_text(folder / run_folder.RESULT, chunks(result))
     if report:
-        source = source or folder
         text = markdown.render_own(result, template) if template else _report(result, source, tell)
         run_folder.write_text(folder / run_folder.REPORT, text)
+    if report and page:
         profiles = stack_profiles(source, result) if has_stacks(result) else ()
         run_folder.write_text(folder / run_folder.PAGE, document.render(result, order_in(source), profiles))
     return folder / run_folder.REPORT

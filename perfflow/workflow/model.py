@@ -473,8 +473,12 @@ class Accepted(WorkflowPart):
 
 
 class Report(WorkflowPart):
-    """Template of the report."""
+    """Files and template of the report."""
 
+    formats: list[Literal["markdown", "html"]] = Field(
+        ["markdown", "html"],
+        description="files that a run writes; without html no report.html (report.md is always written)",
+    )
     template: str = Field(
         "report",
         description="layout of report.md: report, analysis (baseline, bottlenecks, plan, after), or a file of your own "

@@ -212,6 +212,20 @@ def test_html_names_the_page_that_was_written(project: Path, artifact: Path, tmp
     assert (tmp_path / "new" / "report.html").is_file()
 
 
+def test_without_html_a_run_has_no_page_until_it_is_reported_again(tmp_path: Path) -> None:
+    write(tmp_path, f"report: {{formats: [markdown]}}\n{SLOWER}")
+    assert perfflow("run", "flow.yaml", cwd=tmp_path).returncode == 0
+    run = latest(tmp_path)
+    assert (run / "report.md").is_file()
+    assert not (run / "report.html").exists()
+    assert "report.html" not in json.loads((run / "receipt.json").read_text())["files"]
+    done = perfflow("report", "--html", cwd=tmp_path)
+    assert (done.returncode, (run / "report.html").is_file()) == (0, True), done.stderr
+    verified = perfflow("receipt", "verify", cwd=tmp_path)
+    assert verified.returncode == 0, verified.stdout
+    assert "report.html" in json.loads((run / "receipt.json").read_text())["files"]
+
+
 def test_open_starts_the_browser_that_is_named(project: Path, tmp_path: Path) -> None:
     browser = tmp_path / "browser"
     browser.write_text(f'#!/bin/sh\nprintf %s "$1" > {tmp_path}/opened\n')

@@ -322,7 +322,8 @@ def run(opened: Opened, request: RunRequest, progress: Progress) -> FinishedRun:
         folder.append({"event": "interrupted" if interrupted else "end", "time": now()})
         record = record_of(run_folder.events(folder.path))
         result = judge(record, record.criteria)
-        write(result, folder.path, report=request.report, tell=lambda text: progress(Noted(text)))
+        page = "html" in chosen.opened.plan.workflow.report.formats
+        write(result, folder.path, report=request.report, page=page, tell=lambda text: progress(Noted(text)))
         if request.report:
             write_profiles(result, folder.path)
         _write_receipt(chosen.opened, result, folder)
