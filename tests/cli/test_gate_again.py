@@ -27,7 +27,8 @@ stages:
       parse: {regex: '(?P<cost>[\\d.]+)', units: {cost: '1'}, better: {cost: lower}}
       budget: BUDGET
 """
-NOISY = "import random; print(100 * (1 + random.random()))\n"
+NOISY = "import random; print(10 ** (4 * random.random()))\n"
+"""Too wide to be decided by chance within the budgets here."""
 
 
 @pytest.fixture
