@@ -1,9 +1,4 @@
-"""The progress of a run, as events.
-
-The time that the steps of a run waited for the machine.
-
-The time that all steps of a run may measure, and the part of it that a step may use.
-"""
+"""The progress of a run as events, the time that its steps wait, and how its measuring time is divided among them."""
 
 from __future__ import annotations
 
@@ -86,7 +81,7 @@ def unheard(_event: ProgressEvent) -> None:
 
 
 def of_candidate(outer: Progress, candidate: Planned) -> Progress:
-    """Return progress that tells of a candidate's inner steps as that of the candidate."""
+    """Return a listener for the inner steps of a candidate, which reports their progress as the candidate's."""
 
     def tell(event: ProgressEvent) -> None:
         if isinstance(event, Waiting | Granted | Sampled):
@@ -96,7 +91,7 @@ def of_candidate(outer: Progress, candidate: Planned) -> Progress:
 
 
 def on_revision(outer: Progress, revision: str) -> Progress:
-    """Return progress that tells of steps with a revision added to their names."""
+    """Return a listener that reports the progress of steps with a revision added to their names."""
 
     def named(planned: Planned) -> Planned:
         return replace(planned, id=f"{planned.id} @{revision}")

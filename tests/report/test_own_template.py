@@ -173,3 +173,12 @@ def test_the_bundled_template_writes_a_short_report() -> None:
     assert len(text) < len(render(gated())) / 2
     shown = (ROOT / "docs" / "reference" / "report.md").read_text()
     assert path.read_text().split("#}\n")[1] in shown
+
+
+def test_an_installation_of_another_user_keeps_compiled_templates_in_the_own_cache(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr("os.access", lambda *_: False)
+    template.environment.__wrapped__().get_template("report.md.j2")
+    assert list((tmp_path / "perfflow" / "templates").glob("*.cache"))
