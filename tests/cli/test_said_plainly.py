@@ -37,21 +37,6 @@ def stored_names(folder: Path, *names: str) -> None:
         assert perfflow("baseline", "save", name, "old.json", cwd=folder).returncode == 0
 
 
-@pytest.mark.parametrize("words", [("lta", "o1bb"), ("true", "lta"), ("lta", "true")])
-def test_two_misspelt_names_are_not_run_as_programs(words: tuple[str, str], tmp_path: Path) -> None:
-    stored_names(tmp_path, "lat", "olbb")
-    done = perfflow("compare", *words, cwd=tmp_path)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert "'lta' is not a baseline, a run or a result file, and not a program on PATH" in done.stderr
-    assert "did you mean 'lat'?" in done.stderr
-    assert "commands go after a `--`" in done.stderr
-
-
-def test_two_programs_need_no_dashes(tmp_path: Path) -> None:
-    done = perfflow("compare", "--runs", "2", "true", "true", cwd=tmp_path)
-    assert done.returncode == 4, done.stderr
-
-
 def test_a_hang_up_is_an_interruption(tmp_path: Path) -> None:
     write(tmp_path, LONG)
     process = started(tmp_path)
@@ -126,13 +111,6 @@ def test_a_closed_stderr_is_no_defect(closed: str, tmp_path: Path) -> None:
     words = f"{sys.executable} -m perfflow run flow.yaml --progress live {closed}"
     assert subprocess.run(["bash", "-c", words], cwd=tmp_path, check=False).returncode == 0
     assert (tmp_path / ".perfflow/runs/latest/result.json").is_file()
-
-
-def test_a_wait_for_the_machine_is_a_duration(tmp_path: Path) -> None:
-    write(tmp_path, QUICK)
-    done = perfflow("run", "flow.yaml", "--lock-timeout", "foo", cwd=tmp_path)
-    assert done.returncode == 2
-    assert "hint: write 90s, 10m or 1h 30m" in done.stderr
 
 
 SUITE = """

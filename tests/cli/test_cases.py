@@ -1,0 +1,172 @@
+"""Runs the cases in ``cases/*.txt``: commands with the files that they read, and what they must answer.
+
+A file has cases, each after a line ``=== NAME``. What stands before the first one belongs to all of them. Lines:
+
+- ``@ PATH`` writes a file with the indented lines that follow. PATH ends with ``!`` if the file is a program.
+- ``$ COMMAND`` is a command for bash, in a new folder for each case. It must end with the status in ``exit STATUS``, 0
+  without that line; ``timed $ COMMAND`` is for one that measures Python programs.
+- ``out TEXT``, ``err TEXT``: standard output or error has this text, after that of the line before it. ``no out TEXT``
+  and ``no err TEXT``: it does not have it anywhere; without TEXT: it is empty.
+- ``json PATH VALUE``: the JSON on standard output has this value there. PATH has names and numbers joined with dots;
+  ``*`` stands for all items of a list, and gives a list.
+- ``with NAME=VALUE ...`` before the first command: the case is run once for each such line, with each ``<NAME>`` in its
+  lines replaced.
+- ``# TEXT`` is a comment. A line that begins with two spaces continues the text of the line before it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+import textwrap
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.shell import perfflow
+
+FOLDER = Path(__file__).with_name("cases")
+_LINE = re.compile(r"(?P<word>@|(?:timed )?\$|exit|(?:no )?(?:out|err)|json|with)(?: (?P<text>.*))?", flags=re.DOTALL)
+_PLAIN = re.compile(r"perfflow( ([\w./@:=,+%-]|'[^']*')+)+")
+"""A command whose words need no shell: no interpreter is started for it."""
+
+
+@dataclass
+class Line:
+    place: str
+    word: str
+    text: str
+
+
+@dataclass
+class Case:
+    name: str
+    lines: list[Line]
+    values: dict[str, str] = field(default_factory=dict)
+
+
+def lines(path: Path) -> Iterator[Line]:
+    """Yield the lines of a file; one that is indented belongs to the line before it."""
+    last: Line | None = None
+    for number, text in enumerate(path.read_text().splitlines(), 1):
+        place = f"{path.name}:{number}"
+        if text.startswith("  ") or (not text and last is not None and last.word == "@"):
+            assert last is not None, f"{place}: nothing to continue"
+            last.text += f"\n{text}"
+        elif text and not text.startswith("# "):
+            match = re.fullmatch(r"=== (.+)", text)
+            parts = match or _LINE.fullmatch(text)
+            assert parts, f"{place}: not a line of a case: {text}"
+            if last is not None:
+                yield last
+            last = Line(place, "===", match[1]) if match else Line(place, parts["word"], parts["text"] or "")
+    if last is not None:
+        yield last
+
+
+def cases(path: Path) -> Iterator[Case]:
+    """Yield the cases of a file, each with the lines that belong to all."""
+    common: list[Line] = []
+    found: list[Case] = []
+    for line in lines(path):
+        if line.word == "===":
+            found.append(Case(line.text, [*common]))
+        else:
+            (found[-1].lines if found else common).append(line)
+    for case in found:
+        tables = [line.text for line in case.lines if line.word == "with"]
+        case.lines = [line for line in case.lines if line.word != "with"]
+        for text in tables or [""]:
+            yield Case(case.name + (f" [{text}]" if text else ""), case.lines, dict(_named(text)))
+
+
+def _named(text: str) -> Iterator[tuple[str, str]]:
+    for word in shlex.split(text):
+        name, _, value = word.partition("=")
+        yield name, value
+
+
+def filled(text: str, values: dict[str, str]) -> str:
+    for name, value in values.items():
+        text = text.replace(f"<{name}>", value)
+    return text
+
+
+def run(command: str, folder: Path, *, measured: bool) -> subprocess.CompletedProcess[str]:
+    own = {"XDG_CACHE_HOME": str(folder / ".cache"), "XDG_STATE_HOME": str(folder / ".state")}
+    if _PLAIN.fullmatch(command):
+        return perfflow(*shlex.split(command)[1:], cwd=folder, env=own, measured=measured)
+    programs = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    return subprocess.run(
+        ["bash", "-c", command],
+        cwd=folder,
+        env=os.environ | own | {"PATH": programs},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+
+
+def at(data: Any, path: str) -> Any:
+    """Return what is at a path such as ``benchmarks.*.decision``."""
+    first, _, rest = path.partition(".")
+    if not first:
+        return data
+    if first == "*":
+        return [at(item, rest) for item in data]
+    return at(data[int(first)] if isinstance(data, list) else data[first], rest)
+
+
+def perform(case: Case, folder: Path) -> None:
+    """Do what the lines of a case say."""
+    (folder / "project").mkdir()
+    folder /= "project"
+    steps = [Line(line.place, line.word, filled(line.text, case.values)) for line in case.lines]
+    position, done = {"out": 0, "err": 0}, subprocess.CompletedProcess[str]([], 0, "", "")
+    for number, line in enumerate(steps):
+        told = f"{line.place}: {line.word} {line.text}\nexit {done.returncode}\n{done.stdout}\n{done.stderr}"
+        shown = {"out": done.stdout, "err": done.stderr}
+        match line.word.split():
+            case ["@"]:
+                name, _, text = line.text.partition("\n")
+                path = folder / name.removesuffix("!")
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text(textwrap.dedent(text).rstrip("\n") + "\n")
+                path.chmod(0o755 if name.endswith("!") else 0o644)
+            case [*before, "$"]:
+                done = run(line.text, folder, measured=bool(before))
+                position = {"out": 0, "err": 0}
+                after = next((later for later in steps[number + 1 :] if later.word.endswith(("$", "exit"))), None)
+                expected = after.text if after is not None and after.word == "exit" else "0"
+                told = f"{line.place}: {line.text}\n{done.stdout}\n{done.stderr}"
+                assert str(done.returncode) == expected, f"exit {done.returncode}: {told}"
+            case ["no", stream]:
+                assert (line.text not in shown[stream]) if line.text else not shown[stream], told
+            case ["out" | "err" as stream]:
+                text = textwrap.dedent(line.text) if "\n" in line.text else line.text
+                found = shown[stream].find(text, position[stream])
+                assert found >= 0, told
+                position[stream] = found + len(text)
+            case ["json"]:
+                name, _, value = line.text.partition(" ")
+                assert at(json.loads(done.stdout), name) == json.loads(value), told
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        pytest.param(case, id=f"{path.stem}: {case.name}"[:100])
+        for path in sorted(FOLDER.glob("*.txt"))
+        for case in cases(path)
+    ],
+)
+def test_commands_answer_as_their_case_says(case: Case, tmp_path: Path) -> None:
+    perform(case, tmp_path)
