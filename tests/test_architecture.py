@@ -33,6 +33,21 @@ def test_the_architecture_page_lists_every_package() -> None:
         assert f"| `{package}` |" in page
 
 
+def test_each_walk_names_thirty_functions_that_exist() -> None:
+    page = (PACKAGE.parent / "docs" / "architecture.md").read_text()
+    walks = page.partition("## Two walks")[2].partition("\n## ")[0].split("**A candidate**")
+    for walk in walks:
+        steps = re.findall(r"^\d+\. `([\w/.]+): ([\w.]+)`", walk, re.MULTILINE)
+        assert 20 < len(steps) <= 30
+        for path, name in steps:
+            body: list[ast.stmt] = ast.parse((PACKAGE / path).read_text()).body
+            for part in name.split("."):
+                (found,) = (
+                    item for item in body if isinstance(item, ast.ClassDef | ast.FunctionDef) and item.name == part
+                )
+                body = found.body
+
+
 def test_the_adapter_of_the_manual_uses_only_public_names() -> None:
     page = (PACKAGE.parent / "docs" / "writing-a-tool.md").read_text()
     public = page.partition("## A tool in perfflow's own tree")[0]

@@ -37,7 +37,6 @@ from perfflow.cli.step_text import (
 )
 from perfflow.cli.style import AUTO, NO_SIZE, Style, size_of, style_of
 from perfflow.execute.schedule import StepRun
-from perfflow.jobs.catalog.descriptions import expected_durations
 from perfflow.machine.lock import RECHECK_SECONDS, LockQueue
 from perfflow.model.errors import Exit
 from perfflow.model.result import Result
@@ -691,6 +690,8 @@ def shown(
         return Lines(style, typed, dressing())
 
     def estimates(steps: Sequence[Planned]) -> Mapping[str, ExpectedTime | None]:
+        from perfflow.jobs.catalog.descriptions import expected_durations
+
         in_trees = list(typed[1:2]) == ["gate"] and not any(word.startswith("--base-results") for word in typed)
         ids = [item.id for item in steps]
         return expected_durations(opened, ids, in_trees=in_trees, budget=budget, ask_server=True)

@@ -7,16 +7,18 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from perfflow.cli.console import shown_path
 from perfflow.cli.output import tell
-from perfflow.jobs.cluster import placed_run, slurm
-from perfflow.jobs.cluster.placed_run import DetachedError, Placement
-from perfflow.model.errors import Exit, UserError
+from perfflow.model.errors import DetachedError, Exit, UserError
 from perfflow.model.units import UnitError, duration
 from perfflow.session.open_workflow import Opened, open_workflow
+
+if TYPE_CHECKING:
+    from perfflow.jobs.cluster.placed_run import Placement
 
 NO_LIMIT = "off"
 """The value of ``--budget`` for no limit."""
@@ -76,6 +78,8 @@ def placed(name: str | None, resume: Path | None, settings: Sequence[str], *, de
     if name is None and resume is None and not detach:
         return None
 
+    from perfflow.jobs.cluster import placed_run, slurm
+
     earlier = placed_run.partition(resume) if resume else None
     if earlier and name not in (None, earlier.executor):
         text = f"the run was started on executor {earlier.executor}, not on {name}"
@@ -88,7 +92,7 @@ def placed(name: str | None, resume: Path | None, settings: Sequence[str], *, de
         if detach:
             raise UserError.of("--detach needs an executor", "add --executor NAME")
         return None
-    return Placement(str(name), where, tuple(settings), detach, _leaves_jobs)
+    return placed_run.Placement(str(name), where, tuple(settings), detach, _leaves_jobs)
 
 
 def _leaves_jobs() -> bool:

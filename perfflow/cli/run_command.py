@@ -10,7 +10,7 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -29,12 +29,8 @@ from perfflow.cli.options import (
     usable,
 )
 from perfflow.cli.output import say, tell
-from perfflow.cli.plan_command import print_plan
-from perfflow.jobs.against.best_revision import best_revision
-from perfflow.jobs.catalog.descriptions import gate_plan, lacking, said_unable
+from perfflow.execute.schedule import UNABLE
 from perfflow.jobs.gate.self_test import outcome
-from perfflow.jobs.optimize import apply_change
-from perfflow.jobs.optimize.apply_change import WorkflowTarget, require_appliable, target
 from perfflow.jobs.run.run import FinishedRun, RunRequest, require_revisions, run, with_builds
 from perfflow.model.errors import Exit, UserError
 from perfflow.model.result import Result
@@ -45,14 +41,19 @@ from perfflow.report.sanitize import visible
 from perfflow.session.open_workflow import Opened, select
 from perfflow.store.run_folder import REPORT, find
 from perfflow.trees.overlay import inside
-from perfflow.workflow.settings_text import Written
+
+if TYPE_CHECKING:
+    from perfflow.jobs.optimize.apply_change import WorkflowTarget
+    from perfflow.workflow.settings_text import Written
 
 
-def report_settings(result: Result, file: apply_change.WorkflowTarget, *, apply: bool) -> int:
+def report_settings(result: Result, file: WorkflowTarget, *, apply: bool) -> int:
     """Print the accepted settings, and write them if ``apply``. Returns the exit status: an error if writing failed.
 
     ``file`` is the workflow as it was at the start of the run.
     """
+    from perfflow.jobs.optimize import apply_change
+
     params, env = apply_change.accepted_settings(result)
     command = taking_over(result)
     if apply and command:
@@ -78,7 +79,7 @@ def report_settings(result: Result, file: apply_change.WorkflowTarget, *, apply:
     return int(Exit.PASS)
 
 
-def _lines(file: apply_change.WorkflowTarget, found: list[Written]) -> str:
+def _lines(file: WorkflowTarget, found: list[Written]) -> str:
     if not found:
         return "  nothing: the file already has these values\n"
     return "".join(
@@ -230,12 +231,14 @@ def perform(options: RunOptions) -> int:
     opened = usable(options.workflow, options.settings, to_run=not options.dry_run, trust=options.trust)
     selected = select(opened.plan, **options.to_select)
     if options.apply:
+        from perfflow.jobs.optimize.apply_change import require_appliable
+
         require_appliable(opened, selected)
     base, chosen = _base(opened, selected, options)
     part = _part(options, opened, selected, in_trees=base is not None)
     if options.dry_run:
         return _dry_run(opened, part[1], base, options.head, total)
-    if left_out and (why := lacking(opened, selected)):
+    if left_out and (why := _lacking(opened, selected)):
         return _skip(opened, why, Path(left_out))
     # Base and head are the two sides that a target on a change needs.
     problems = (problem for problem in opened.problems if not (base and problem.rule == ONE_SIDED))
@@ -273,23 +276,40 @@ def perform(options: RunOptions) -> int:
         finished = run(opened, request, told)
     if options.self_test:
         return _tell_self_test(finished)
-    if left_out and (why := said_unable(finished.result)):
+    if left_out and (why := _said_unable(finished.result)):
         return _skip(opened, why, Path(left_out))
     status = print_verdict(finished.result, finished.folder / REPORT, **options.to_judge)
     more = after(finished, _target(opened), words, annotate=options.progress != "off", apply=options.apply)
     return more if finished.interrupted else status or more
 
 
+def _lacking(opened: Opened, selected: frozenset[str]) -> str:
+    """Return what this machine lacks for the run; '' if nothing."""
+    from perfflow.jobs.catalog.descriptions import lacking
+
+    return lacking(opened, selected)
+
+
+def _said_unable(result: Result) -> str:
+    """Return why a setup step reported that this machine cannot run the workflow; '' if none did."""
+    said = (step.reason for step in result.steps if step.status == "skipped" and step.exit_code == UNABLE)
+    return next(said, "")
+
+
 def _dry_run(opened: Opened, selected: frozenset[str], base: str | None, head: str | None, budget: float | None) -> int:
     """Print the steps that would run, in two trees if there is a base. Raises UserError for unknown revisions."""
     if base:
         require_revisions(opened, base, head)
+    from perfflow.cli.plan_command import print_plan
+
     return print_plan(opened, selected, in_trees=base is not None, budget=budget)
 
 
 def _tell_plan(opened: Opened, selected: frozenset[str], base: str, head: str | None, budget: float | None) -> None:
     """Print how long the gate takes, as far as it is known. Raises UserError for unknown revisions."""
     require_revisions(opened, base, head)
+    from perfflow.jobs.catalog.descriptions import gate_plan
+
     lines = gate_plan(opened, with_builds(opened, selected), budget)
     tell("".join(f"{visible(line)}\n" for line in lines))
 
@@ -301,6 +321,8 @@ def _base(opened: Opened, selected: frozenset[str], options: RunOptions) -> tupl
 
     def note(text: str) -> None:
         tell(f"note: {visible(text)}\n")
+
+    from perfflow.jobs.against.best_revision import best_revision
 
     best = best_revision(opened, selected, options.against, options.head, note)
     note(best.text)
@@ -367,6 +389,8 @@ def _target(opened: Opened) -> WorkflowTarget | None:
     """Return the file that stores accepted settings, or None for a workflow without candidates."""
     if "optimize" not in opened.plan.workflow.stages:
         return None
+
+    from perfflow.jobs.optimize.apply_change import target
 
     return target(opened)
 

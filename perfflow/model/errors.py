@@ -9,6 +9,7 @@ import dataclasses
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import IntEnum, StrEnum
+from pathlib import Path
 
 
 class Exit(IntEnum):
@@ -111,6 +112,14 @@ def in_file_order(problems: Iterable[Problem]) -> tuple[Problem, ...]:
         return (place.file, place.line, place.column) if place else ("", 0, 0)
 
     return tuple(sorted(dict.fromkeys(problems), key=key))
+
+
+class DetachedError(Exception):
+    """The jobs continue without the process that submitted them."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(str(folder))
+        self.folder = folder
 
 
 class StepError(Exception):

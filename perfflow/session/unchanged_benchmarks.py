@@ -36,8 +36,6 @@ from perfflow.unchanged.python_traces import lines_of_code, read_traces, write_s
 FOLDER = "trace"
 AUDITED = 3
 """Fewest benchmarks that are timed although their code is the same."""
-LONGEST_AUDIT = 20.0
-"""Seconds."""
 _PATIENCE, _EACH, _SHARE = 60.0, 2.0, 0.25
 """Seconds to record a suite: for the whole, and for each of its benchmarks; at most a share of the time left."""
 
@@ -69,13 +67,6 @@ def _drawn(names: Sequence[str], bench: Bench) -> frozenset[str]:
     luck = random.Random(f"{bench.session.context.seed}\0{bench.planned.id}\0audit")  # noqa: S311 (nothing is secret)
     number = min(len(names), max(AUDITED, math.ceil(len(names) / 10)))
     return frozenset(luck.sample(sorted(names), number))
-
-
-def audit(bench: Bench, benchmarks: Sequence[BenchmarkToSample], ends: float) -> None:
-    """Time benchmarks whose code is the same, for at most LONGEST_AUDIT; a regression is measured again."""
-    ends = min(ends, time.monotonic() + LONGEST_AUDIT)
-    bench.measure(benchmarks, ends)
-    bench.sampling.confirm(benchmarks, ends, 1)
 
 
 def _can_be_settled(bench: Bench) -> bool:

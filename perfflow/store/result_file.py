@@ -29,7 +29,6 @@ from perfflow.model.units import Dimension
 from perfflow.store import run_folder
 from perfflow.store.run_folder import EVENTS, events, json_lines, only_writer
 from perfflow.tools import regular_files
-from perfflow.tools.read_file import OWN, kind_of
 
 
 def to_text(result: Result) -> str:
@@ -75,6 +74,9 @@ def _invalid(path: Path, error: ValidationError) -> UserError:
 
 def _foreign(path: Path) -> UserError | None:
     """Return the error for an intact file of another version or tool; None for a damaged file."""
+    # The readers of all tools, which a run does not need.
+    from perfflow.tools.read_file import OWN, kind_of
+
     schema, tool = kind_of(path)
     if schema.startswith(OWN) and schema != SCHEMA:
         text = f"{path}: its schema is {schema!r}, and this version of perfflow reads {SCHEMA!r}"

@@ -34,12 +34,10 @@ from perfflow.execute.prepare import (
     sides_of,
     why_elsewhere,
 )
-from perfflow.execute.schedule import UNABLE
 from perfflow.library import search_path
 from perfflow.library.pinned import Library, is_elsewhere
 from perfflow.machine.facts import facts
 from perfflow.model.errors import Problem, Severity, StepError, UserError
-from perfflow.model.result import Result
 from perfflow.model.secrets import masked
 from perfflow.model.similar import TOOLS, nearest, tool_meant
 from perfflow.model.units import UnitError, duration
@@ -499,12 +497,6 @@ def lacking(opened: Opened, selected: Collection[str]) -> str:
         if asked:
             return str(asked[0]["lacks"][0]) if all(row["outcome"] == SKIPPED for row in asked) else ""
     return ""
-
-
-def said_unable(result: Result) -> str:
-    """Return why a setup step reported that this machine cannot run the workflow; '' if none did."""
-    said = (step.reason for step in result.steps if step.status == "skipped" and step.exit_code == UNABLE)
-    return next(said, "")
 
 
 def expected_durations(

@@ -28,7 +28,7 @@ from perfflow.jobs.cluster.outcome import AttemptOutcome, Observation, WaitingLi
 from perfflow.jobs.cluster.slurm import EngineError, Executor, Phase, Site, Slurm, Status, Submission, why_unsuitable
 from perfflow.machine.facts import facts
 from perfflow.machine.private_folder import private_folder
-from perfflow.model.errors import Exit, UserError
+from perfflow.model.errors import DetachedError, Exit, UserError
 from perfflow.model.plain_data import from_json, to_json
 from perfflow.model.targets import is_chosen
 from perfflow.model.version import VERSION
@@ -437,14 +437,6 @@ class MeasuredCode:
     repository: Repository
     head: CodeState
     base: CodeState | None
-
-
-class DetachedError(Exception):
-    """The jobs continue without the process that submitted them."""
-
-    def __init__(self, folder: Path) -> None:
-        super().__init__(str(folder))
-        self.folder = folder
 
 
 def groups_for(

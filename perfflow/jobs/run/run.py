@@ -9,16 +9,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from perfflow.execute import prepare
 from perfflow.execute.deadline import Deadline
 from perfflow.execute.schedule import UNABLE, StepRun, StepStatus
-from perfflow.jobs.cluster import placed_run
-from perfflow.jobs.cluster.placed_run import Placement
 from perfflow.jobs.gate.base_and_head import BaseAndHead, ends, states, without_spent
-from perfflow.jobs.history.collect import record as add_to_history
-from perfflow.jobs.optimize.optimize import Optimizer
 from perfflow.machine.facts import facts
 from perfflow.model.errors import UserError
 from perfflow.model.readings import Side
@@ -60,6 +56,9 @@ from perfflow.trees.slots import ASIDE, restore
 from perfflow.trees.snapshots import at, snapshot
 from perfflow.verdict.judge import judge
 from perfflow.workflow.load import Draft
+
+if TYPE_CHECKING:
+    from perfflow.jobs.cluster.placed_run import Placement
 
 
 @dataclass(frozen=True)
@@ -182,12 +181,13 @@ def working_in(wanted: RunTrees, session: RunSession) -> Iterator[None]:
     if wanted.repository is None:
         yield
         return
-    # Imported here because most runs need no trees.
     if wanted.base and wanted.head:
         session.trees = BaseAndHead(session, wanted.repository, wanted.base, wanted.head, fresh=wanted.fresh)
     else:
         stage = stage_plan(session.context.plan)
         if stage:
+            from perfflow.jobs.optimize.optimize import Optimizer
+
             session.trees = optimizer = Optimizer(session, stage, wanted.repository, wanted.draft)
             session.performer_of = optimizer.performer_of
     try:
@@ -333,9 +333,10 @@ def run(opened: Opened, request: RunRequest, progress: Progress) -> FinishedRun:
 def _remembered(opened: Opened, request: RunRequest, finished: Result, folder: Path) -> tuple[str, ...]:
     """Add a finished run to the history; return notes for the user."""
     notes: list[str] = []
-    # A run without benchmarks is not stored, so it need not import the history.
     partial = request.part or request.shard or finished.run.interrupted
     if finished.benchmarks and not (request.typed or request.self_test or partial):
+        from perfflow.jobs.history.collect import record as add_to_history
+
         add_to_history(opened.root, finished, folder, notes.append)
     return tuple(notes)
 
@@ -345,6 +346,8 @@ def _placed(session: RunSession, chosen: _Chosen, request: RunRequest, folder: R
     placement, trees = request.placement, chosen.trees
     if placement is None or trees.repository is None or trees.head is None:
         return False
+
+    from perfflow.jobs.cluster import placed_run
 
     if not request.resume:
         folder.append(placed_run.RunPartition(placement.name, trees.head.tree, tuple(chosen.groups)).event())
@@ -446,6 +449,9 @@ def _groups(chosen: _Chosen, request: RunRequest) -> list[Group]:
     """Return the groups for other machines; for a resumed run, the groups it had. Raises UserError."""
     if request.placement is None:
         return []
+
+    from perfflow.jobs.cluster import placed_run
+
     if request.resume:
         earlier = placed_run.partition(request.resume)
         if earlier and chosen.trees.head and earlier.tree != chosen.trees.head.tree:
