@@ -217,14 +217,6 @@ class Peak:
 
 
 @dataclass(frozen=True)
-class Check:
-    """The outcome of a correctness step: whether it passed, and what was checked or the first difference."""
-
-    passed: bool
-    detail: str
-
-
-@dataclass(frozen=True)
 class Parsed:
     """Everything that an adapter read from the files of one process.
 
