@@ -142,7 +142,7 @@ class BenchmarkCosts:
     functions: tuple[FunctionCost, ...]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class StepFindings:
     """The findings of a step besides its samples; ``devices`` are the GPUs that it used."""
 
@@ -164,8 +164,8 @@ NOTHING = StepFindings()
 
 
 @dataclass(frozen=True)
-class StepRecord:
-    """How a step ended, and its findings. Times are in s; ``detail`` is a check's message, ``tail`` ends the log."""
+class StepRecord(StepFindings):
+    """How a step ended, with its findings. Times are in s; ``detail`` is a check's message, ``tail`` ends the log."""
 
     id: str
     status: str
@@ -185,11 +185,3 @@ class StepRecord:
     few_samples: bool = False
     not_started: bool = False
     out_of_time: bool = False
-    devices: tuple[str, ...] = ()
-    profiles: tuple[StoredProfile, ...] = ()
-    hotspots: tuple[FoundHotspot, ...] = ()
-    peaks: tuple[Peak, ...] = ()
-    kernels: tuple[KernelResult, ...] = ()
-    costs: tuple[BenchmarkCosts, ...] = ()
-    optimizations: tuple[Optimization, ...] = ()
-    memory: tuple[MemoryResult, ...] = ()
