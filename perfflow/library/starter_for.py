@@ -1,10 +1,6 @@
-"""Writes a first workflow for a project according to its kind. It has comments and can run unchanged.
+"""Write a first workflow for a project by its kind: a template in ``starters``, with what the project's files show.
 
-Writes a first workflow for a crate: for its criterion, divan or libtest benchmarks, else for one of its programs.
-
-Templates of first workflows. ``@WORDS@`` are placeholders.
-
-Parts of the text of a first workflow: names, commands and lists as YAML.
+It has comments, and can run unchanged.
 """
 
 from __future__ import annotations
@@ -15,8 +11,11 @@ import re
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from perfflow.library import detect_project, search_path
 from perfflow.library.detect_project import LOOKED_FOR, BuiltProgram, DetectedProject, ProjectKind, manifest
@@ -28,251 +27,7 @@ from perfflow.trees.shared_installs import Prepared, faults, is_installed
 from perfflow.trees.slots import ENVIRONMENTS
 from perfflow.trees.snapshots import tops
 
-WHERE = """
-defaults:
-  working-directory: @FOLDER@
-"""
-
-SHARE = """
-worktree:
-  # Ignored by git, but needed in both trees that a gate compares.
-  share: @SHARED@
-"""
-
-OWN_PACKAGES = """
-env:
-  # Import the project's own packages first, as a gate does in its trees.
-  PYTHONPATH: @FOLDERS@
-"""
-
-NOT_SHARED = """
-# @WHY@
-"""
-
-BUILD = """  build:
-    - id: build
-      run: @BUILD@
-"""
-
-PROFILE = """\
-  profile:
-    # The functions that take the time, found by the profiler that fits the program and is installed.
-    - {id: where, uses: auto, benchmark: program}
-"""
-
-SUITE_PROFILE = """\
-  profile:
-    # The functions that take the time, for at most two minutes. In a gate, only those of benchmarks that got slower.
-    - {id: where, uses: auto}
-"""
-
-NATIVE = f"""\
-{PROFILE}\
-    # The heap at its peak, by the place of allocation, if the program is linked dynamically:
-    #- {{id: heap, uses: massif, benchmark: program}}
-"""
-
-PYTHON = f"""\
-{PROFILE}\
-    # Memory at its peak, by line:
-    #- {{id: heap, uses: tracemalloc, benchmark: program}}
-"""
-
-WITH_MAP = """\
-  profile:
-    # CPU time by function. Skipped if perf is missing. @RUNTIME@ writes the names of its functions to
-    # /tmp/perf-PID.map. Finding inlined functions of @RUNTIME@ itself would take minutes.
-    - id: cpu
-      uses: perf
-      benchmark: program
-      env:
-        @MAPPED@
-      with: {inline-limit: 0}
-"""
-
-NODE = WITH_MAP.replace("@RUNTIME@", "Node.js").replace("@MAPPED@", "NODE_OPTIONS: --perf-basic-prof")
-_DUMP = "-XX:+UnlockDiagnosticVMOptions -XX:+IgnoreUnrecognizedVMOptions -XX:+DumpPerfMapAtExit"
-JAVA = WITH_MAP.replace("@RUNTIME@", "Java 17").replace("@MAPPED@", f"JAVA_TOOL_OPTIONS: {_DUMP}")
-
-COMMAND = """\
-perfflow: 1
-name: @NAME@
-description: How much time and memory does the program use, and in which functions?
-@WHERE@
-# Targets: `perfflow run @NAME@` fails if one is missed. Take the values from a first run:
-#targets:
-#  program:
-#    time: <50ms
-#    rss: <64MiB
-
-stages:
-@BUILD_STAGE@  baseline:
-    - id: program
-@NOTE@      run: @COMMAND@
-      # Compare with another command or setting, in pairs:
-      #candidate: ./other-program
-      #candidate: {env: {THREADS: "2"}}
-@PROFILE@  #verify:
-    # All runs, and both sides of a comparison, must print the same output:
-    #- {id: same-output, uses: same-output, benchmark: program, with: {runs: 2}}
-"""
-
-CARGO = """\
-perfflow: 1
-name: @NAME@
-description: How much time and memory does the release build use, and in which functions?
-@WHERE@
-# Targets: `perfflow run @NAME@` fails if one is missed. Take the values from a first run:
-#targets:
-#  program:
-#    time: <50ms
-#    rss: <64MiB
-
-stages:
-  build:
-    - id: release
-      run: cargo build --release --target-dir target@WHAT@
-      # Line numbers for the profilers. They do not change the code.
-      env: {CARGO_PROFILE_RELEASE_DEBUG: line-tables-only}
-  baseline:
-    - id: program
-      # Add its arguments, such as "target/release/program --size 10".
-      run: @COMMAND@@OTHERS@
-      # Compare with another command or setting, in pairs:
-      #candidate: {env: {RAYON_NUM_THREADS: "2"}}
-@PROFILE@  verify:
-    - id: tests
-      run: cargo test --release --target-dir target
-      env: {CARGO_PROFILE_RELEASE_DEBUG: line-tables-only}
-"""
-
-CRITERION = """\
-perfflow: 1
-name: @NAME@
-description: How fast is each @HARNESS@ benchmark, what does it allocate, and where does its time go?
-@WHERE@
-# Targets: `perfflow run @NAME@` fails if one is missed. Globs match several benchmarks:
-#targets:
-#  "decode/*": {time p50: <2ms, alloc: <2KB/op}
-
-stages:
-  baseline:
-    # Compare with another build setting, in pairs: candidate: {env: {CARGO_PROFILE_BENCH_LTO: fat}}
-    - {id: suite, uses: cargo-bench, benchmark: "*", with: {@PACKAGES@bench: @BENCHES@}}
-  profile: # in a gate, only what regressed
-    - {id: hotspots, uses: perf, benchmark: "*"}
-    - {id: allocations, uses: dhat, benchmark: "*"}
-    - {id: heap, uses: massif, benchmark: "*"}
-  verify:
-    - {id: tests, run: cargo test --release}
-"""
-
-PYTEST = """\
-perfflow: 1
-name: @NAME@
-description: How long does each benchmark of the suite take?
-@WHERE@
-params:
-  python: {default: @PYTHON@, help: the interpreter that has pytest-benchmark}
-  files: {default: @PATHS@, help: files with benchmarks}
-
-# Targets: `perfflow run @NAME@` fails if one is missed. Globs match several benchmarks:
-#targets:
-#  "**::test_parse":
-#    time: <2ms
-
-stages:
-  baseline:
-    - id: suite
-      uses: pytest-benchmark
-      # Names from the suite: tests/test_x.py::test_y
-      benchmark: "*"
-      with:
-        python: ${{ params.python }}
-        paths: ${{ params.files }}
-      # Compare with another setting, in pairs. To compare two copies of a package, see
-      # `perfflow show pytest-benchmark-suite`.
-      #candidate: {env: {MODE: fast}}
-@PROFILE@  verify:
-    # Run the same files as tests, each benchmark once.
-    - id: tests
-      run: ${{ params.python }} -m pytest -q --benchmark-disable ${{ params.files }}
-"""
-
-GOOGLE = """\
-perfflow: 1
-name: @NAME@
-description: How long does each benchmark of the program take?
-@WHERE@
-# Targets: `perfflow run @NAME@` fails if one is missed. Globs match several benchmarks:
-#targets:
-#  "BM_Parse/*":
-#    time: <2ms
-
-stages:
-@BUILD_STAGE@  baseline:
-    - id: suite
-      uses: google-benchmark
-      # Names from the program: BM_Parse/1024
-      benchmark: "*"
-      with:
-        command: @COMMAND@@OTHERS@
-      # Compare with another build, in pairs:
-      #candidate: ../before/build/bench
-@PROFILE@"""
-
-ASV = """\
-perfflow: 1
-name: @NAME@
-description: How long does each benchmark of the asv suite take?
-@WHERE@
-params:
-  python: {default: @PYTHON@, help: the interpreter that has asv and the project}
-
-# Targets: `perfflow run @NAME@` fails if one is missed. Globs match several benchmarks:
-#targets:
-#  "**time_parse*":
-#    time: <2ms
-
-stages:
-  baseline:
-    - id: suite
-      uses: asv
-      # Names from the suite: bench_x.Suite.time_y
-      benchmark: "*"
-      with:
-        config: @CONFIG@
-        python: ${{ params.python }}
-        # Select benchmarks with a regular expression:
-        #bench: time_parse
-@PROFILE@"""
-
-PYPERF = """\
-perfflow: 1
-name: @NAME@
-description: How long does each pyperf benchmark take?
-@WHERE@
-params:
-  python: {default: @PYTHON@, help: the interpreter that has pyperf}
-
-# Targets: `perfflow run @NAME@` fails if one is missed. Globs match several benchmarks:
-#targets:
-#  "parse*":
-#    time: <2ms
-
-stages:
-  baseline:
-@STEPS@@PROFILE@"""
-
-PYPERF_STEP = """\
-    - id: @ID@
-      uses: pyperf
-      # Names from the script.
-      benchmark: "@PREFIX@*"
-      with:
-        script: @SCRIPT@
-        python: ${{ params.python }}
-"""
+_FOLDER = Path(__file__).with_name("starters")
 
 
 _PLAIN = re.compile(r"[A-Za-z0-9_][\w.+-]*")
@@ -281,12 +36,30 @@ _NO_NAME = re.compile(r"[^A-Za-z0-9_.-]+")
 
 @dataclass(frozen=True)
 class Starter:
-    """A workflow for one kind of project: its text and name, what it measures, and a note for the user."""
+    """A workflow for one kind of project: its template with values, its name, what it measures, a note for the user."""
 
-    text: str
+    template: str
+    values: Mapping[str, Any]
     name: str
     about: str
     note: str = ""
+
+
+@cache
+def _environment() -> Environment:
+    """Return the environment of the templates. Workflows have ``${{ }}`` themselves, so values are in ``<< >>``."""
+    found = Environment(
+        loader=FileSystemLoader(_FOLDER),
+        undefined=StrictUndefined,
+        variable_start_string="<<",
+        variable_end_string=">>",
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        autoescape=False,  # noqa: S701 (YAML; names are quoted by the filter)
+    )
+    found.filters["yaml"] = lambda value: quoted(value) if isinstance(value, str) else quoted_list(value)
+    return found
 
 
 def fit(name: str) -> str:
@@ -337,12 +110,11 @@ def write_cargo_starter(files: ProjectFiles, command: str) -> Starter:
 
 
 def _suite(harness: str, benches: list[str], name: str, members: list[str] | None = None) -> Starter:
-    packages = f"package: {quoted_list(members)}, " if members else ""
-    text = CRITERION.replace("@PACKAGES@", packages)
-    text = text.replace("@BENCHES@", quoted_list(benches)).replace("@HARNESS@", harness)
+    values = {"harness": harness, "benches": benches, "members": members}
     note = "benches with #[bench] need a nightly Rust: rustup override set nightly" if harness == "libtest" else ""
     where = f" ({', '.join(members)})" if members else ""
-    return Starter(text, name, f"the {harness} benchmarks of a Cargo project{where}: {', '.join(benches)}", note)
+    about = f"the {harness} benchmarks of a Cargo project{where}: {', '.join(benches)}"
+    return Starter("cargo-bench", values, name, about, note)
 
 
 def _members(files: ProjectFiles, data: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any], str]]:
@@ -364,11 +136,10 @@ def _members(files: ProjectFiles, data: dict[str, Any]) -> Iterator[tuple[str, d
 
 def _program(files: ProjectFiles, data: dict[str, Any], name: str, command: str) -> Starter:
     programs = list(dict.fromkeys(_programs(files.folder, data, name)))
-    what = ""
-    if not command and not programs:
+    examples = not command and not programs
+    if examples:
         # The examples of a library are programs.
         programs = [f"examples/{example}" for example in _sources(files.folder / "examples")]
-        what = " --examples"
     if not command and not programs:
         hint = (
             "run perfflow init in a member of the workspace" if not name else "name one: --command 'target/release/x'"
@@ -376,11 +147,9 @@ def _program(files: ProjectFiles, data: dict[str, Any], name: str, command: str)
         raise UserError.of("the crate has no program to measure", hint)
     measured = command or f"target/release/{programs[0]}"
     others = [f"target/release/{other}" for other in programs[1:]] if not command else []
-    note = f"\n      # Also here: {', '.join(others)}" if others else ""
-    text = CARGO.replace("@COMMAND@", quoted(measured)).replace("@OTHERS@", note)
-    text = text.replace("@PROFILE@", NATIVE)
+    values = {"command": measured, "others": others, "examples": examples, "language": "native"}
     about = f"the program {measured} of a Cargo project"
-    return Starter(text.replace("@WHAT@", what), name or files.folder.name, about)
+    return Starter("cargo-program", values, name or files.folder.name, about)
 
 
 def _criterion(files: ProjectFiles, data: dict[str, Any], folder: str = "") -> Iterator[str]:
@@ -472,13 +241,22 @@ def start(folder: Path, root: Path, *, kind: ProjectKind | None, command: str, n
     if given and (not name or fit(name) != name):
         raise UserError.of(f"{given!r} is not a name for a workflow", "use letters, digits, `_`, `.` and `-`")
     inside = folder.relative_to(root) if folder.is_relative_to(root) else Path()
-    head = WHERE.replace("@FOLDER@", quoted(str(inside))) if inside != Path() else ""
-    python = _python(folder, root)
-    head += _own_packages(folder, root) if chosen in _OF_PYTHON else ""
-    text = starter.text.replace("@WHERE@", head + _shared(folder, root)).replace("@NAME@", final)
+    shared, not_shared = _shared(folder, root)
+    text = (
+        _environment()
+        .get_template(f"{starter.template}.yaml.j2")
+        .render(
+            name=final,
+            folder=str(inside) if inside != Path() else "",
+            packages=_own_packages(folder, root) if chosen in _OF_PYTHON else "",
+            python=_python(folder, root),
+            shared=shared,
+            not_shared=not_shared,
+            **starter.values,
+        )
+    )
     others = tuple(item for item in found if item.kind is not chosen) if not (command or kind) else ()
     note = starter.note or _note(found, chosen)
-    text = text.replace("@PROFILE@", SUITE_PROFILE).replace("@PYTHON@", quoted(python))
     return Start(final, text, starter.about, note, others, _unignored(text, folder, root))
 
 
@@ -524,28 +302,24 @@ def _python(folder: Path, root: Path) -> str:
 
 
 def _own_packages(folder: Path, root: Path) -> str:
-    """Return the lines that let a suite import the project's packages, '' if an environment here has them."""
+    """Return the folders from which a suite imports the project's packages, '' if an environment here has them."""
     environments = (place / name for place in (folder, root) for name in ENVIRONMENTS)
     if any(is_installed(folder, place) for place in environments):
         return ""
     folders = [os.path.relpath(place, folder) for place in import_folders(folder) if can_be_named(str(place))]
-    return OWN_PACKAGES.replace("@FOLDERS@", quoted(os.pathsep.join(folders)))
+    return os.pathsep.join(folders)
 
 
-def _shared(folder: Path, root: Path) -> str:
-    """Return the lines that share ignored environments with every tree, and comments on those that cannot be shared."""
+def _shared(folder: Path, root: Path) -> tuple[list[str], list[str]]:
+    """Return the ignored environments to share with every tree, and why others cannot be shared."""
     if not (root / ".git").exists():
-        return ""
+        return [], []
     there = [place / name for place in dict.fromkeys((folder, root)) for name in ENVIRONMENTS]
     paths = [str(place.relative_to(root)) for place in there if place.is_dir() and place.is_relative_to(root)]
     ignored = [path for path, top in tops(root, paths).items() if top == path]
     wrong = {path: next(faults(root, path, ignored, Prepared(builds=False, sets_path=False)), None) for path in ignored}
     fine = [path for path, fault in wrong.items() if fault is None]
-    lines = SHARE.replace("@SHARED@", quoted_list(fine)) if fine else ""
-    for fault in wrong.values():
-        if fault:
-            lines += NOT_SHARED.replace("@WHY@", comment(f"{fault.message}; {fault.hint}"))
-    return lines
+    return fine, [comment(f"{fault.message}; {fault.hint}") for fault in wrong.values() if fault]
 
 
 def _of_command(files: ProjectFiles, command: str) -> Starter:
@@ -559,29 +333,23 @@ def _of_command(files: ProjectFiles, command: str) -> Starter:
 
 
 def _measured(
-    files: ProjectFiles, command: str, build: str, about: str, note: str = "", profile: str = NATIVE
+    files: ProjectFiles, command: str, build: str, about: str, remark: str = "", language: str = "native"
 ) -> Starter:
-    """Return a workflow for a command, with profilers for its language. ``note``: a comment above the command."""
+    """Return a workflow for a command, with profilers for its language. ``remark``: a comment above the command."""
     words = command.split()
-    is_python = bool(words) and is_interpreter(words[0])
-    text = COMMAND.replace("@PROFILE@", PYTHON if is_python else profile)
-    text = text.replace("@BUILD_STAGE@", _build_stage(build)).replace("@NOTE@", f"      # {note}\n" if note else "")
-    about = about.replace("a command", "a Python command", 1) if is_python else about
-    return Starter(text.replace("@COMMAND@", quoted(command)), files.folder.name, about)
-
-
-def _build_stage(command: str) -> str:
-    return BUILD.replace("@BUILD@", quoted(command)) if command else ""
+    if words and is_interpreter(words[0]):
+        language, about = "python", about.replace("a command", "a Python command", 1)
+    values = {"command": command, "build": build, "remark": remark, "language": language}
+    return Starter("command", values, files.folder.name, about)
 
 
 def _of_google(files: ProjectFiles, command: str) -> Starter:
     built = BuiltProgram(command, "") if command else detect_project.google_program(files)
     if built is None:
         raise UserError.of("the files do not show which program to run", "name it: --command build/bench")
-    others = f"\n        # Also here: {', '.join(built.others)}" if built.others else ""
-    text = GOOGLE.replace("@BUILD_STAGE@", _build_stage(built.build)).replace("@OTHERS@", others)
+    values = {"command": built.program, "build": built.build, "others": built.others}
     about = "a Google Benchmark program" + (f", {built.program}, built by `{built.build}`" if built.build else "")
-    return Starter(text.replace("@COMMAND@", quoted(built.program)), files.folder.name, about)
+    return Starter("google-benchmark", values, files.folder.name, about)
 
 
 def _of_suite(files: ProjectFiles, command: str) -> Starter:
@@ -594,8 +362,8 @@ def _of_suite(files: ProjectFiles, command: str) -> Starter:
             "no test here uses the fixture `benchmark` of pytest-benchmark", "see the docs of pytest-benchmark"
         )
     shown = f"{', '.join(paths[:3])}{', ...' if paths[3:] else ''}" if paths else f"the tests ({needed} requires it)"
-    text = PYTEST.replace("@PATHS@", quoted_list(sorted(paths) or ["."]))
-    return Starter(text, files.folder.name, f"the pytest-benchmark suite in {shown}")
+    values = {"paths": sorted(paths) or ["."]}
+    return Starter("pytest-benchmark", values, files.folder.name, f"the pytest-benchmark suite in {shown}")
 
 
 def _of_asv(files: ProjectFiles, command: str) -> Starter:
@@ -604,27 +372,25 @@ def _of_asv(files: ProjectFiles, command: str) -> Starter:
         raise UserError.of(
             "no asv.conf.json here, or --command was given", "run perfflow init in the project, without --command"
         )
-    text = ASV.replace("@CONFIG@", quoted(settings[0]))
-    return Starter(text, files.folder.name, f"the asv suite of {settings[0]}")
+    return Starter("asv", {"config": settings[0]}, files.folder.name, f"the asv suite of {settings[0]}")
 
 
 def _of_pyperf(files: ProjectFiles, command: str) -> Starter:
     scripts = detect_project.pyperf_scripts(files)[:_MOST_PATHS]
     if command or not scripts:
         raise UserError.of("no script here has a pyperf.Runner, or --command was given", "see the docs of pyperf")
-    text = PYPERF.replace("@STEPS@", "".join(_pyperf_steps(scripts)))
-    return Starter(text, files.folder.name, f"the pyperf benchmarks of {', '.join(scripts[:3])}")
+    values = {"scripts": list(_with_ids(scripts))}
+    return Starter("pyperf", values, files.folder.name, f"the pyperf benchmarks of {', '.join(scripts[:3])}")
 
 
-def _pyperf_steps(scripts: list[str]) -> Iterator[str]:
-    """Yield a step for each script. With several scripts, benchmark names include the script, since they may repeat."""
+def _with_ids(scripts: list[str]) -> Iterator[tuple[str, str]]:
+    """Yield the id of the step of each script, and the script."""
     used: set[str] = set()
     for number, script in enumerate(scripts, 1):
         stem = fit(Path(script).stem).replace("-", "_") or "script"
         own = stem if stem not in used and stem[0] != "." else f"{stem.lstrip('.')}-{number}"
         used.add(own)
-        step = PYPERF_STEP.replace("@ID@", own).replace("@PREFIX@", f"{own}/" if len(scripts) > 1 else "")
-        yield step.replace("@SCRIPT@", quoted(script))
+        yield own, script
 
 
 def _of_go(files: ProjectFiles, command: str) -> Starter:
@@ -642,7 +408,7 @@ def _of_go(files: ProjectFiles, command: str) -> Starter:
     elif not command and files.text("main.go"):
         build, command = f"go build -o build/{fit(name)} .", f"build/{fit(name)}"
     command = command or "go test -count=1 ./..."
-    starter = _measured(files, command, build, "a command of a Go project", note, PROFILE)
+    starter = _measured(files, command, build, "a command of a Go project", note, "go")
     return replace(starter, name=name)
 
 
@@ -656,7 +422,7 @@ def _of_node(files: ProjectFiles, command: str) -> Starter:
     is_there = isinstance(main, str) and main in files.named(".js", ".mjs", ".cjs")
     other = f"node {shlex.quote(str(main))}" if is_there else "npm test --silent"
     guess = f"npm run --silent {script}" if script else other
-    starter = _measured(files, command or guess, "", "a command of a Node.js project", profile=NODE)
+    starter = _measured(files, command or guess, "", "a command of a Node.js project", language="node")
     name = found.get("name")
     return replace(starter, name=name if isinstance(name, str) else files.folder.name)
 
@@ -673,7 +439,7 @@ def _of_gradle(files: ProjectFiles, command: str) -> Starter:
 
 
 def _of_java(files: ProjectFiles, command: str, guess: str, about: str) -> Starter:
-    return _measured(files, command or guess, "", about, "" if command else _INSTEAD, JAVA)
+    return _measured(files, command or guess, "", about, "" if command else _INSTEAD, "java")
 
 
 _INSTEAD = "Runs all tests by default. Better: name a program that does the work you care about."
