@@ -46,7 +46,7 @@ class Starter:
 
 
 @cache
-def _environment() -> Environment:
+def templates() -> Environment:
     """Return the environment of the templates. Workflows have ``${{ }}`` themselves, so values are in ``<< >>``."""
     found = Environment(
         loader=FileSystemLoader(_FOLDER),
@@ -243,7 +243,7 @@ def start(folder: Path, root: Path, *, kind: ProjectKind | None, command: str, n
     inside = folder.relative_to(root) if folder.is_relative_to(root) else Path()
     shared, not_shared = _shared(folder, root)
     text = (
-        _environment()
+        templates()
         .get_template(f"{starter.template}.yaml.j2")
         .render(
             name=final,
