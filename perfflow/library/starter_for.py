@@ -1,10 +1,10 @@
-"""Writes a first workflow for a project according to its kind. It has comments and can run unchanged.
+"""Write a first workflow for a project according to its kind. It has comments and can run unchanged.
 
-Writes a first workflow for a crate: for its criterion, divan or libtest benchmarks, else for one of its programs.
-
-Templates of first workflows. ``@WORDS@`` are placeholders.
-
-Parts of the text of a first workflow: names, commands and lists as YAML.
+- Templates of first workflows. ``@WORDS@`` are placeholders.
+- Parts of their text: names, commands and lists as YAML.
+- ``write_cargo_starter``: the workflow of a crate, for its criterion, divan or libtest benchmarks, else for one of its
+  programs.
+- ``start``: the workflow of any project.
 """
 
 from __future__ import annotations
@@ -464,8 +464,8 @@ def start(folder: Path, root: Path, *, kind: ProjectKind | None, command: str, n
     Raises UserError if the files do not show what to measure.
     """
     files = ProjectFiles(folder)
-    found = detect_project.kinds(files)
-    chosen = kind or _chosen(found, command)
+    kinds = detect_project.kinds(files)
+    chosen = kind or _chosen(kinds, command)
     starter = _STARTERS[chosen](files, command)
     given, name = name, _without_suffix(name)
     final = name or _own(fit(starter.name) or "perf")
@@ -476,8 +476,8 @@ def start(folder: Path, root: Path, *, kind: ProjectKind | None, command: str, n
     python = _python(folder, root)
     head += _own_packages(folder, root) if chosen in _OF_PYTHON else ""
     text = starter.text.replace("@WHERE@", head + _shared(folder, root)).replace("@NAME@", final)
-    others = tuple(item for item in found if item.kind is not chosen) if not (command or kind) else ()
-    note = starter.note or _note(found, chosen)
+    others = tuple(item for item in kinds if item.kind is not chosen) if not (command or kind) else ()
+    note = starter.note or _note(kinds, chosen)
     text = text.replace("@PROFILE@", SUITE_PROFILE).replace("@PYTHON@", quoted(python))
     return Start(final, text, starter.about, note, others, _unignored(text, folder, root))
 
@@ -647,17 +647,17 @@ def _of_go(files: ProjectFiles, command: str) -> Starter:
 
 
 def _of_node(files: ProjectFiles, command: str) -> Starter:
-    found = detect_project.package(files)
-    scripts = found.get("scripts")
+    package = detect_project.package(files)
+    scripts = package.get("scripts")
     script = next(
         (name for name in ("bench", "benchmark", "perf") if isinstance(scripts, dict) and name in scripts), ""
     )
-    main = found.get("main")
+    main = package.get("main")
     is_there = isinstance(main, str) and main in files.named(".js", ".mjs", ".cjs")
     other = f"node {shlex.quote(str(main))}" if is_there else "npm test --silent"
     guess = f"npm run --silent {script}" if script else other
     starter = _measured(files, command or guess, "", "a command of a Node.js project", profile=NODE)
-    name = found.get("name")
+    name = package.get("name")
     return replace(starter, name=name if isinstance(name, str) else files.folder.name)
 
 
