@@ -230,14 +230,14 @@ class History:
         key = (point.benchmark, point.metric, point.statistic, summary.workflow, summary.params, machine)
         if key not in self._series:
             values = dict(zip((*_SERIES, "machine"), key, strict=True))
-            wanted = " AND ".join(f"{name} = :{name}" for name in values)
-            query = f"SELECT id FROM series WHERE {wanted}"  # noqa: S608 (names of columns)
-            found = self._own.rows(query, values)
-            if not found:
+            condition = " AND ".join(f"{name} = :{name}" for name in values)
+            query = f"SELECT id FROM series WHERE {condition}"  # noqa: S608 (names of columns)
+            rows = self._own.rows(query, values)
+            if not rows:
                 names = (*values, "unit", "better")
                 insert = f"INSERT INTO series ({', '.join(names)}) VALUES ({', '.join(f':{name}' for name in names)})"  # noqa: S608
-                found = self._own.rows(f"{insert} RETURNING id", {**values, "unit": point.unit, "better": point.better})
-            self._series[key] = int(found[0][0])
+                rows = self._own.rows(f"{insert} RETURNING id", {**values, "unit": point.unit, "better": point.better})
+            self._series[key] = int(rows[0][0])
         return self._series[key]
 
     def series(self) -> list[StoredSeries]:
