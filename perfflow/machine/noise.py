@@ -198,7 +198,7 @@ def _steal(change: Mapping[str, float], ticks: float, ever: float, *, virtual: b
 
 
 def in_words(spread: float, cpu_share: float) -> str:
-    """Return the outcome of the self-test as text; see `SelfTest`."""
+    """Return the outcome of the self-test as text; see ``NoiseSelfTest``."""
     return f"slow runs of the same work take {spread:.2f}x as long as usual; it has a core {cpu_share:.0%} of the time"
 
 

@@ -106,7 +106,7 @@ def _take(by_key: dict[_Key, list[_Taken]], event: Mapping[str, Any], benchmark:
 
 
 def _selections(taken: Sequence[_Taken]) -> Iterator[list[_Taken]]:
-    """Yield the selections of samples that a row may consist of, the likeliest first (see ``record.Series``)."""
+    """Yield the selections of samples that a row may consist of, the likeliest first (see ``record.MetricSeries``)."""
     of_layouts = [item for item in taken if item.layout]
     as_built = [item for item in taken if not item.layout]
     for chosen in (sorted(of_layouts, key=lambda item: item.layout), as_built):

@@ -280,7 +280,7 @@ def _up(value: int, unit: int) -> int:
 
 @dataclass(frozen=True)
 class Lift:
-    """A changed launch with more resident warps, and the names of the changed fields of ``Launch``."""
+    """A changed launch with more resident warps, and the names of the changed fields of ``LaunchShape``."""
 
     changed: tuple[str, ...]
     reached: Occupancy

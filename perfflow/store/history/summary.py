@@ -309,7 +309,7 @@ class StoredSuspicion:
 
     ``first`` is the run of the first point of the new level, ``since`` that of the first point of the old level. Each
     has its revision as well, because a run may have measured two. ``before``, ``size`` and ``z`` are as in
-    ``stats.newest_points``. ``told`` is when it was first reported (RFC 3339). ``state`` is open, confirmed or
+    ``stats.change_points``. ``told`` is when it was first reported (RFC 3339). ``state`` is open, confirmed or
     withdrawn, and ``why`` is the reason. ``run`` is the run that measured both revisions in pairs, '' without one.
     """
 
