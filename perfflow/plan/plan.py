@@ -7,8 +7,8 @@
 - ``read_by`` finds the steps whose outputs a step uses, and ``users_of`` the steps that depend on a step.
 - ``building_steps`` are the steps that build the trees to measure.
 - ``confirmed_by`` and ``expected_of`` render the globs of benchmarks under ``confirms`` and ``expect`` for a cell.
-- ``layouts_asked`` and ``draws_layouts`` tell which steps are measured over several code layouts: from the workflow,
-  else by default.
+- ``layouts_asked`` tells over how many code layouts a step is measured, by the workflow or else by default.
+  ``draws_layouts`` tells whether any step may need several.
 - ``stage_plan`` reads the optimize stage: the steps that build, measure, check and profile a tree, and the goal.
 """
 

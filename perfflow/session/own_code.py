@@ -1,4 +1,4 @@
-"""Check and even out what differs between processes of both sides besides the change to be measured.
+"""Check the processes of both sides: their code, the random state of Python, and output that nobody reads.
 
 - ``OwnCode`` checks that each side runs the code of its own tree, in runs that are not timed, once per side and
   benchmark.

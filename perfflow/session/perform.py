@@ -6,7 +6,8 @@
 - ``copy_artifacts`` copies the files that a step lists under `artifacts` into the run folder, where the receipt covers
   them.
 - ``not_startable`` checks that the programs of steps exist, before anything runs and before waiting for the machine.
-- ``write`` judges a run's events and writes the result files, in the same way for a live, a killed and a stored run.
+- ``result_of_events`` judges a run's events, and ``write`` writes the result files, in the same way for a live, a
+  killed and a stored run.
 """
 
 from __future__ import annotations

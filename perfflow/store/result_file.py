@@ -1,6 +1,6 @@
 """Write and read result.json, and the other JSON files and profiles that are stored beside it.
 
-- ``chunks`` and ``read`` write and read result.json.
+- ``to_text`` and ``chunks`` make the text of result.json, and ``read`` reads it.
 - ``require_verdict`` rejects the folder of a bisection: it has samples of many revisions, bisect.json and a page, but
   no verdict.
 - ``store_calibration`` stores calibrations (comparisons of steps with themselves), one file per machine beside the

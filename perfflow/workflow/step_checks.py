@@ -1,4 +1,4 @@
-"""Check the keys of a step and of its stage, each on its own.
+"""Check the keys of each step and stage, and the defaults and parameters of a workflow file.
 
 - ``check`` checks a step: its action, tool, needs, limits, matrix and parsed figures.
 - ``check_candidate`` checks the optimize stage: each candidate changes the tree in one way, and its patch file exists.
@@ -496,7 +496,7 @@ _EXAMPLE = "matrix: {size: [100, 1000, 10000]}, scaling: size"
 
 
 def check_evidence(draft: Draft, stage: str, step: Step, loc: Loc) -> None:
-    """Check these keys of one step."""
+    """Check ``scaling``, ``scenario``, ``confirms``, ``variants`` and ``compare`` of one step."""
     yields = role_of(step, stage, draft.workflow) in (Role.MEASURE, Role.PROFILE)
     # A step with a mistake may measure once the mistake is fixed.
     if not yields and not draft.wrong_keys(loc):

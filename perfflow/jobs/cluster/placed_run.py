@@ -3,7 +3,8 @@
 - ``Placing`` has the groups measured. Submitted, lost and collected jobs are events of the run. So the watching process
   may be killed: the jobs continue, and ``--resume`` watches them again. A finished job is never measured again, and a
   repeated one is reported.
-- ``perform`` divides a run into groups, has them measured, and collects their results into the run's folder.
+- ``groups_for`` divides a run into groups. ``perform`` has them measured, and collects their results into the run's
+  folder.
 - ``placed_command`` runs a whole command as one job on another machine: a bisection, or a calibration of that machine.
 """
 

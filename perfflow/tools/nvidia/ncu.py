@@ -4,7 +4,7 @@ ncu replays each launch once per pass, with flushed caches: its times are those 
 its report to CSV, which needs no GPU. The raw page has the figures, by the ids of ncu's metrics, and the details page
 has the advice of its rules.
 
-- ``measure_launch`` reads the measurements of one launch as perfflow's metrics.
+- ``measure_launch`` reads the measurements of each launch of a table as perfflow's metrics.
 - ``short_names`` shortens names of kernels: ``gemm`` for ``void gemm<float, 128>(float*, int)``, longer if two would be
   the same. Demangled names are those of C++; Numba writes ``copy[abi:v1](Array<...>)``, Triton and CUTLASS plain
   identifiers.
