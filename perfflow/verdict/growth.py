@@ -123,7 +123,7 @@ def fitted_growth(
 
 
 def errors_of(points: Sequence[GrowthPoint], floor: float) -> list[float]:
-    """Return the standard errors by which the points are weighted; for ``floor`` see ``fit``."""
+    """Return the standard errors by which the points are weighted; for ``floor`` see ``fitted_growth``."""
     largest = max(abs(point.value) for point in points) or 1.0
     return [max(math.hypot(item.error, floor * item.value), 1e-9 * largest) for item in points]
 
@@ -328,7 +328,7 @@ def deciding_size(
 ) -> float:
     """Return approximately the least further size that would settle the growth; 0 if none would.
 
-    Its relative error is assumed to be the median of the others. ``how`` are the arguments of ``fit``.
+    Its relative error is assumed to be the median of the others. ``how`` are the arguments of ``fitted_growth``.
     """
     if not math.isfinite(fitted.exponent.estimate):
         return 0.0

@@ -259,7 +259,7 @@ class History:
         return [StoredValue._make(row[1:] + states[row[0]]) for row in reversed(found)]
 
     def _states_of(self, wanted: set[int]) -> Mapping[int, tuple[Any, ...]]:
-        """Return the last fields of ``Measured`` by state. States are cached, because many points share one state."""
+        """Return the last fields of ``StoredValue`` by state. They are cached, because many points share one state."""
         missing = sorted(wanted - self._states.keys())
         for first in range(0, len(missing), _AT_ONCE):
             ids = ", ".join(map(str, missing[first : first + _AT_ONCE]))
