@@ -1,7 +1,10 @@
-"""``load`` and ``Run``: a stored run as a frozen object.
+"""Read a stored run as a frozen object with tables: ``load`` and ``Run``.
 
-Its tables have one row for each sample, or for each decision: as dictionaries, as CSV, or as data frames of pandas or
-polars, which perfflow does not require. A notebook shows a run as a small HTML table with the texts of the report.
+- The rows of the tables, one for each sample or for each decision.
+- A table as a data frame of pandas or polars, which perfflow does not require.
+- The decisions as a small HTML table for a notebook, with the texts of the report.
+- ``Run``, and its tables as CSV.
+- ``load``, which finds and reads the result.json of a run.
 """
 
 from __future__ import annotations
@@ -212,8 +215,8 @@ def frame_of(rows: Rows, columns: Mapping[str, type], library: Library | None = 
         except ImportError:
             continue
         return _MAKERS[name](module, rows, columns)
-    wanted = library or " nor ".join(known)
-    text = f"{wanted} is not installed" if library else f"neither {wanted} is installed"
+    missing = library or " nor ".join(known)
+    text = f"{missing} is not installed" if library else f"neither {missing} is installed"
     hint = f"install one with `python -m pip install {library or known[0]}`; to_rows() and decisions() need none"
     raise UserError.of(text, hint)
 

@@ -126,9 +126,9 @@ def _placed(
     commits = dict(zip(("good", "bad"), map(repository.revision, ends), strict=True))
     words = [word for word in words if not word.startswith(("--good=", "--bad="))]
     words += [*(f"--{name}={commit}" for name, commit in commits.items()), f"--out={HERE}", "--trust"]
-    found = placed_command(opened, placement, words, only, commits, lambda text: tell(f"{text}\n"))
-    kept = keep_as_run(opened.root, found.run)
-    found.discard()
+    result = placed_command(opened, placement, words, only, commits, lambda text: tell(f"{text}\n"))
+    kept = keep_as_run(opened.root, result.run)
+    result.discard()
     return print_bisection(show_again(kept), **how)
 
 
@@ -147,17 +147,17 @@ def print_bisection(finished: FinishedBisection, words: Sequence[str] = (), *, a
 
     ``words``: the command to resume it with; without it, no such command is printed.
     """
-    found = finished.found
+    bisection = finished.found
     if as_json:
         say((finished.folder / FILE).read_text(encoding="utf-8"), end="")
     else:
         style = style_of(sys.stdout)
-        text = bisect_page.text(found, shown_path(finished.folder / REPORT), style.width)
+        text = bisect_page.text(bisection, shown_path(finished.folder / REPORT), style.width)
         text = without_commands(text) if in_github() else text
         say(text if style.unicode else ascii_text(text), end="")
-    if found.outcome.value == "interrupted" and found.regression and words:
+    if bisection.outcome.value == "interrupted" and bisection.regression and words:
         tell(f"interrupted; to resume: {shlex.join([*words, f'--resume={shown_path(finished.folder)}'])}\n")
-    status = _EXITS[found.outcome.value]
+    status = _EXITS[bisection.outcome.value]
     return int(Exit.PASS if status is Exit.UNPROVEN and unproven == "pass" else status)
 
 

@@ -74,37 +74,37 @@ def command(
 def _placed(opened: Opened, placement: Placement, words: Sequence[str], only: Sequence[str], *, as_json: bool) -> int:
     """Calibrate another machine, and store the result in this project."""
     argv = ["calibrate", *words, "--json", "--trust"]
-    found = placed_command(opened, placement, argv, only, {}, lambda text: tell(f"{text}\n"))
+    result = placed_command(opened, placement, argv, only, {}, lambda text: tell(f"{text}\n"))
     try:
-        data = json.loads(found.printed)
+        data = json.loads(result.printed)
         entries = result_file.calibration_entries(data["entries"])
     except (ValueError, LookupError) as error:
-        log = found.run.with_name("log")
-        raise UserError.of(f"{found.node} was not calibrated", f"its log: {log}", Exit.UNMEASURED) from error
+        log = result.run.with_name("log")
+        raise UserError.of(f"{result.node} was not calibrated", f"its log: {log}", Exit.UNMEASURED) from error
     if entries:
         data["file"] = str(result_file.store_calibration(opened.root, data["identity"], entries, whole=not only))
-    found.discard()
+    result.discard()
     if as_json:
         say(json.dumps(data, ensure_ascii=False, indent=1))
     else:
         print_findings(entries, as_json=False)
-        say(f"{found.node} is stored as {data['identity']}")
-    return found.status
+        say(f"{result.node} is stored as {data['identity']}")
+    return result.status
 
 
-def _json(found: Calibration) -> str:
+def _json(calibration: Calibration) -> str:
     data = {
         "schema": CALIBRATION_SCHEMA,
-        "workflow": found.workflow,
-        "identity": found.identity,
-        "seed": found.seed,
-        "noise": found.noise or None,
-        "interrupted": found.interrupted,
-        "failed": [{"step": step, "reason": reason} for step, reason in found.failed],
-        "skipped": [{"step": step, "reason": reason} for step, reason in found.skipped],
-        "file": str(found.path),
-        "report": str(found.page) if found.page else None,
-        "entries": to_json(found.entries),
+        "workflow": calibration.workflow,
+        "identity": calibration.identity,
+        "seed": calibration.seed,
+        "noise": calibration.noise or None,
+        "interrupted": calibration.interrupted,
+        "failed": [{"step": step, "reason": reason} for step, reason in calibration.failed],
+        "skipped": [{"step": step, "reason": reason} for step, reason in calibration.skipped],
+        "file": str(calibration.path),
+        "report": str(calibration.page) if calibration.page else None,
+        "entries": to_json(calibration.entries),
     }
     return json.dumps(data, ensure_ascii=False, indent=1, allow_nan=False) + "\n"
 

@@ -48,17 +48,17 @@ def command(kinds: tuple[str, ...], days: float, keep: int, dry_run: bool) -> in
     )
 
 
-def tell_removed(found: Iterable[Removed], dry: bool) -> int:
+def tell_removed(removed: Iterable[Removed], dry: bool) -> int:
     """Print each folder as it is removed, and the bytes freed; return the exit status."""
     total, left = 0, False
-    for item in found:
-        size = format_quantity(float(item.size), Dimension.BYTES)
-        if item.kept:
-            left = left or item.kept != IN_USE
-            say(f"kept     {size:>10}  {visible(item.what)}: {visible(item.kept)}")
+    for entry in removed:
+        size = format_quantity(float(entry.size), Dimension.BYTES)
+        if entry.kept:
+            left = left or entry.kept != IN_USE
+            say(f"kept     {size:>10}  {visible(entry.what)}: {visible(entry.kept)}")
             continue
-        total += item.size
-        say(f"{'would go' if dry else 'removed '} {size:>10}  {visible(item.what)}  {visible(str(item.path))}")
+        total += entry.size
+        say(f"{'would go' if dry else 'removed '} {size:>10}  {visible(entry.what)}  {visible(str(entry.path))}")
     freed = format_quantity(float(total), Dimension.BYTES)
     say(f"{freed} would be freed" if dry else f"{freed} freed" if total else "nothing to remove")
     return 3 if left else 0

@@ -1,6 +1,6 @@
-"""``perfflow compare``.
+"""``perfflow compare``, and ``perfflow gate --base-results``, which compares measured head with stored results.
 
-``perfflow gate --base-results``: measures head and compares it with stored results, unpaired.
+``compare`` measures two commands in pairs, or compares two stored results. The comparison of ``gate`` is unpaired.
 """
 
 from __future__ import annotations
@@ -247,16 +247,16 @@ def _facts(where: tuple[str, ...]) -> dict[str, str]:
 
 def _find(root: Path, word: str, where: dict[str, str]) -> Stored:
     try:
-        found = find(root, word, where)
+        source = find(root, word, where)
     except UserError as error:
         # A file that is not JSON may have been meant as a command.
         problem = error.problems[0]
         if word.endswith(".json") or not Path(word).is_file():
             raise
         raise UserError.of(problem.message, f"{problem.hint}; commands go after a `--`") from error
-    if other := passed_over(root, word, found.label):
+    if other := passed_over(root, word, source.label):
         tell(f"note: {visible(other)}\n")
-    return found
+    return source
 
 
 def _request(question: Question, seed: int | None, patience: float, out: Path | None) -> tuple[Opened, RunRequest]:
@@ -335,22 +335,22 @@ def _head_request(opened: Opened, steps: list[str], options: RunOptions) -> RunR
 def _concluded(opened: Opened, head: FinishedRun, base: Any, options: RunOptions) -> int:
     """Compare head, if it was measured. Print the comparison, and the verdict of head itself if it does not pass."""
     tell("".join(f"note: {visible(note)}\n" for note in head.notes))
-    own = exit_of(head.result, unproven=options.unproven)
+    status_of_head = exit_of(head.result, unproven=options.unproven)
     if head.interrupted or not head.result.benchmarks:
         print_verdict(head.result, head.folder / REPORT, **options.to_judge)
-        return after(head, None, list(base.command), annotate=options.progress != "off", apply=False) or own
-    found = compare_head(opened, head, base)
-    if own and not options.as_json:
+        return after(head, None, list(base.command), annotate=options.progress != "off", apply=False) or status_of_head
+    compared = compare_head(opened, head, base)
+    if status_of_head and not options.as_json:
         print_verdict(head.result, head.folder / REPORT, **options.to_judge)
         say("")
-    status = print_verdict(found.result, found.folder / REPORT, **options.to_judge)
-    failures = proven_regressions(found.result) if options.fail_on else []
+    status = print_verdict(compared.result, compared.folder / REPORT, **options.to_judge)
+    failures = proven_regressions(compared.result) if options.fail_on else []
     for text in () if options.as_json else failures:
         say(visible(text))
     if ci.in_github() and options.progress != "off":
-        lines = [*(ci.annotation_lines(head.result) if own else ()), *ci.annotation_lines(found.result)]
+        lines = [*(ci.annotation_lines(head.result) if status_of_head else ()), *ci.annotation_lines(compared.result)]
         tell("".join(f"{line}\n" for line in lines))
-    statuses = [Exit(status), own, Exit.FAIL if failures else Exit.PASS]
+    statuses = [Exit(status), status_of_head, Exit.FAIL if failures else Exit.PASS]
     return int(next((one for one in _FIRST if one in statuses), Exit.PASS))
 
 

@@ -3,6 +3,9 @@
 Progress is lines with a heartbeat, or a live block at the bottom of the terminal that is redrawn at most once a second,
 or nothing; ``mode_of`` chooses. While a step is timed, nothing is drawn and no thread runs. The cursor is never hidden
 and no terminal mode is changed, so nothing needs to be restored, however perfflow ends; ^Z removes the block first.
+
+The parts in order: when to draw (``Pauses``, ``Pulse``), the displays without a block, the text of the block, the block
+on the terminal (``Live``), the choice of the display, and the verdict with the exit status.
 """
 
 from __future__ import annotations

@@ -87,13 +87,13 @@ def _shown(path: Path) -> str:
 
 def _with_sources(planned: Planned, steps: Mapping[str, Planned]) -> list[str]:
     """Return the step, preceded by the steps whose outputs it uses."""
-    found, waiting = [planned.id], [planned]
+    names, waiting = [planned.id], [planned]
     while waiting:
-        item = waiting.pop()
-        watched = steps.get(item.watches)
-        texts = [one.step.model_dump_json() for one in (item, watched) if one]
+        step = waiting.pop()
+        watched = steps.get(step.watches)
+        texts = [one.step.model_dump_json() for one in (step, watched) if one]
         for name in (name for text in texts for name in _OUTPUTS.findall(text)):
-            if name not in found:
-                found.insert(0, name)
+            if name not in names:
+                names.insert(0, name)
                 waiting += [steps[name]] if name in steps else []
-    return found
+    return names

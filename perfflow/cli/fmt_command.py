@@ -1,7 +1,4 @@
-"""``perfflow fmt``.
-
-Rewrites workflow files for `fmt` and `migrate`, or prints a diff with ``--check``.
-"""
+"""``perfflow fmt``: rewrite workflow files for `fmt` and `migrate`, or print a diff with ``--check``."""
 
 from __future__ import annotations
 
@@ -19,21 +16,21 @@ from perfflow.report.sanitize import visible
 def rewrite(name: str, how: Callable[[str], Rewritten], *, check: bool) -> int:
     """Rewrite one file and print what changed. Returns the exit status: 1 with ``check`` if it would change."""
     try:
-        found = how(name)
-        if found.after != found.before and not check:
-            write(found)
+        formatted = how(name)
+        if formatted.after != formatted.before and not check:
+            write(formatted)
     except UserError as error:
         tell(f"{error}\n")
         return int(error.exit)
-    shown = visible(found.shown)
-    if found.after == found.before:
+    shown = visible(formatted.shown)
+    if formatted.after == formatted.before:
         say(f"{shown}: nothing to change")
         return int(Exit.PASS)
     if check:
-        say("\n".join("\t".join(map(visible, line.split("\t"))) for line in found.diff().splitlines()))
+        say("\n".join("\t".join(map(visible, line.split("\t"))) for line in formatted.diff().splitlines()))
         return int(Exit.FAIL)
     say(f"{shown}: rewritten")
-    for text in found.said:
+    for text in formatted.said:
         say(f"  {visible(text)}")
     return int(Exit.PASS)
 

@@ -58,11 +58,11 @@ def _options() -> list[click.Parameter]:
         help="Longest time of the whole command, builds and checks included. Processes are ended when it is over. "
         "Undecided benchmarks stay unproven, and those without a turn are not measured (exit 3). off: no limit.",
     )
-    found: list[click.Parameter] = []
+    options: list[click.Parameter] = []
     for option in run_command.command.params:
         if option.name != "apply":
-            found += bases if option.name == "base" else [budget if option.name == "budget" else option]
-    return found
+            options += bases if option.name == "base" else [budget if option.name == "budget" else option]
+    return options
 
 
 def _gate(**given: Any) -> int:

@@ -1,4 +1,4 @@
-"""Measures in a job on another machine, as ``perfflow run`` would there.
+"""Measure in a job on another machine, as ``perfflow run`` would there.
 
 Started as ``python -P -m perfflow.cli.node_run PARENT FOLDER`` by ``jobs.cluster.agent``, whose process id is PARENT.
 This process ends when the agent ends.
@@ -100,9 +100,9 @@ def _built(work: JobWork, opened: Opened, clone: Path, request: RunRequest, out:
         return BuildOutputs()
     builds = Builds(work, clone)
     while True:
-        found = builds.stored()
-        if found is not None:
-            return found
+        outputs = builds.stored()
+        if outputs is not None:
+            return outputs
         with builds.building() as mine:
             if mine:
                 finished = run(opened, replace(request, only=steps, out=out, checks_noise=False), unheard)

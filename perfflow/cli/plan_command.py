@@ -126,7 +126,7 @@ def print_plan(
     lacking = problems_of(opened)
     if not in_trees:  # only `perfflow gate` would fail
         lacking = tuple(replace(problem, severity=Severity.WARNING) for problem in lacking)
-    own = (problem for problem in opened.problems if not (in_trees and problem.rule == ONE_SIDED))
-    for problem in (*own, *opened.unavailable, *lacking):
+    problems = (problem for problem in opened.problems if not (in_trees and problem.rule == ONE_SIDED))
+    for problem in (*problems, *opened.unavailable, *lacking):
         click.echo(problem.render(), err=True)
     return int(Exit.USAGE if any(problem.severity is Severity.ERROR for problem in lacking) else Exit.PASS)

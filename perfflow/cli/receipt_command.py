@@ -46,14 +46,14 @@ def verify(run: str, against: str | None, expected: str | None, as_json: bool) -
     """
     here = Path.cwd()
     root = repository.root_of(here) or here
-    found = verified(find(root, run), root, _other(root, against) if against else None)
-    forged = expected is not None and expected.strip().lower() != found.sha256
-    other = any(item.decisive for item in found.environment)
+    checked = verified(find(root, run), root, _other(root, against) if against else None)
+    forged = expected is not None and expected.strip().lower() != checked.sha256
+    other = any(item.decisive for item in checked.environment)
     if as_json:
-        say(json.dumps(_as_json(found, forged=forged), ensure_ascii=False, indent=1))
+        say(json.dumps(_as_json(checked, forged=forged), ensure_ascii=False, indent=1))
     else:
-        say("\n".join(_lines(found, forged=forged)))
-    return 0 if found.holds and not forged and not other else 1
+        say("\n".join(_lines(checked, forged=forged)))
+    return 0 if checked.holds and not forged and not other else 1
 
 
 def _other(root: Path, word: str) -> Result:

@@ -60,11 +60,11 @@ def _query(path: str) -> Gpus | tuple[_ListedGpu, ...]:
     except (OSError, subprocess.SubprocessError) as error:
         return Gpus(0, f"nvidia-smi cannot be started: {error}")
     output = next((line.strip() for line in (done.stdout + done.stderr).splitlines() if line.strip()), "nothing")
-    found = _listed(done.stdout)
-    if done.returncode or not found:
+    listed = _listed(done.stdout)
+    if done.returncode or not listed:
         ended = f"nvidia-smi exited with {done.returncode}" if done.returncode else "nvidia-smi lists no GPU"
         return Gpus(0, f"{ended} and printed: {output[:200]}")
-    return found
+    return listed
 
 
 def _listed(text: str) -> tuple[_ListedGpu, ...]:
@@ -77,21 +77,21 @@ def _listed(text: str) -> tuple[_ListedGpu, ...]:
     return tuple(_ListedGpu(uuid, instances) for uuid, instances in found)
 
 
-def _usable(found: Sequence[_ListedGpu], allowed: str | None) -> Gpus:
+def _usable(listed: Sequence[_ListedGpu], allowed: str | None) -> Gpus:
     """Return the GPUs that CUDA_VISIBLE_DEVICES leaves. CUDA stops at its first entry that names no device."""
-    instances = [uuid for gpu in found for uuid in gpu.instances]
-    whole = [gpu for gpu in found if not gpu.instances]
+    instances = [uuid for gpu in listed for uuid in gpu.instances]
+    whole = [gpu for gpu in listed if not gpu.instances]
     if allowed is None:
         split = f"a program can use only one of {len(instances)} MIG instances" if instances else ""
         return Gpus(max(len(whole), 1 if instances else 0), split)
     count = 0
     for entry in (word.strip() for word in allowed.split(",")):
-        if not _names_one(entry, found, instances):
+        if not _names_one(entry, listed, instances):
             break
         count += 1
         if entry.startswith("MIG-"):
             break
-    return Gpus(count, f"{VISIBLE}={allowed!r} hides the others" if count < len(found) else "")
+    return Gpus(count, f"{VISIBLE}={allowed!r} hides the others" if count < len(listed) else "")
 
 
 def _names_one(entry: str, found: Sequence[_ListedGpu], instances: Sequence[str]) -> bool:

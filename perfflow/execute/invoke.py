@@ -2,11 +2,9 @@
 
 An exit status of 0, fresh output files and valid content are checked separately: none implies another.
 
-Trim and mask the files of a finished step: remove the middle of long output, and mask secrets.
-
-This never happens while a step runs, so that a timed command writes to a plain file and has the machine to itself.
-
-Run a sampler beside the command it watches: start it before, and stop it by SIGINT after the command.
+``Sampler`` runs a sampler beside the command that it watches: it starts before the command, and SIGINT stops it
+afterwards. ``trim_and_mask`` removes the middle of long output and masks secrets, in the files of a finished step. It
+never works while a step runs, so that a timed command writes to a plain file and has the machine to itself.
 """
 
 from __future__ import annotations
@@ -45,196 +43,6 @@ from perfflow.tools import regular_files
 from perfflow.tools.adapter import SUCCESS, Adapter, Call, Invocation, Role
 from perfflow.tools.parsed_output import PatternTimeoutError
 from perfflow.tools.tool_files import last_words
-
-STDERR = "sampler.stderr"
-_POLL_INTERVAL, _EARLY_EXIT = 0.01, 0.1
-_STOPPED = frozenset({0, -signal.SIGINT, 128 + signal.SIGINT})
-"""Exit statuses of an interrupted sampler: most write their file and exit with 0, others die from the signal."""
-
-
-class Sampler:
-    """One sampler with its own spawner, which ends it if perfflow itself is killed.
-
-    SIGINT is sent first, because SIGTERM makes programs such as iostat lose the end of their file.
-    """
-
-    def __init__(self, invocation: Invocation, env: Mapping[str, str], cwd: Path, folder: Path) -> None:
-        """Start the sampler. Its output goes to ``folder``."""
-        self._invocation, self._output = invocation, folder / invocation.stdout
-        self._output.unlink(missing_ok=True)
-        self._service = Service(
-            Spawner(),
-            invocation.argv,
-            env={**env, **invocation.env},
-            cwd=cwd,
-            stdout=self._output,
-            stderr=folder / STDERR,
-        )
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.stop()
-
-    def wait_until_begun(self) -> bool:
-        """Wait for the first output, at most as long as the invocation allows, and return whether it still runs."""
-        for _ in range(max(1, round(self._invocation.beside / _POLL_INTERVAL))):
-            if self._service.wait(_POLL_INTERVAL) or (self._output.exists() and self._output.stat().st_size):
-                break
-        # Its first output may be an error message, after which it exits.
-        return not self._service.wait(_EARLY_EXIT)
-
-    def stop(self) -> None:
-        """Interrupt it, wait for its file, and end its remaining processes. Does nothing if called again."""
-        self._service.stop()
-
-    @property
-    def exit_code(self) -> int | None:
-        """Its exit code, or minus the signal that killed it; None if it never ran."""
-        return self._service.exit_code
-
-    @property
-    def trouble(self) -> str:
-        """What went wrong after it ended: it ended by itself, failed, or could not run. '' if nothing did."""
-        name = Path(self._invocation.argv[0]).name
-        if self._service.unexpected_end:
-            return f"{name} {self._service.unexpected_end} before the command that it watches had ended"
-        status = self._service.exit_code
-        if status is None:
-            return f"{name} did not start"
-        return "" if status in _STOPPED else f"{name} {ending(status)} when perfflow interrupted it"
-
-
-KEPT = 16 * 2**20
-"""Bytes of output to keep. Of longer output, half of this is kept from each end."""
-PRINTED = ("stdout", "stderr", STDERR, "outputs", "prepare.stdout", "prepare.stderr")
-"""Files with the printed output of programs, or with outputs for later steps; all others are files of a tool."""
-_UNCHANGED_FOLDERS = frozenset({"artifacts"})
-"""Folders that the workflow asks to keep unchanged."""
-_PATCH_SUFFIXES = (".patch", ".diff")
-"""Suffixes of files that a resumed run applies to code again."""
-_MOST_SEARCHED = 64 * 2**20
-"""Size limit, in bytes, of a tool's file that is searched for secrets."""
-_OVERLAP = 2**16
-"""Upper bound of the length of a secret, in bytes: each part is searched together with this much of the next."""
-_CHUNK = 2**20
-_NOTE_SIZE = 128
-"""Bytes reserved in each half for the line that replaces the middle."""
-_BINARY_PROBE = 8192
-
-
-def trim_and_mask(folder: Path, secrets: Secrets) -> set[Path]:
-    """Trim and mask the files in the folder of a finished step, and return the changed ones.
-
-    Patches, artifacts, binary files and tools' files of more than 64 MiB stay unchanged. Raises OSError.
-    """
-    of_bytes: Secrets | None = None
-    changed = set()
-    for path, size in _files(folder):
-        # A file that another user wrote, as with sudo, may not be readable.
-        with contextlib.suppress(PermissionError):
-            of_bytes = of_bytes or secrets.as_bytes()
-            if _is_changed(path, size, of_bytes):
-                changed.add(path)
-    return changed
-
-
-def _files(folder: Path) -> Iterator[tuple[Path, int]]:
-    """Yield the regular, non-empty files and their sizes in bytes, without following links."""
-    waiting = [str(folder)]
-    while waiting:
-        try:
-            with os.scandir(waiting.pop()) as found:
-                entries = list(found)
-        except OSError:
-            continue  # another user's, or just removed by a process left running
-        for entry in entries:
-            if entry.is_dir(follow_symlinks=False):
-                waiting += [entry.path] if entry.name not in _UNCHANGED_FOLDERS else []
-            elif not entry.name.endswith(_PATCH_SUFFIXES) and (size := _size(entry)):
-                yield Path(entry.path), size
-
-
-def _size(entry: os.DirEntry[str]) -> int:
-    """Return the size of a regular file in bytes, 0 for anything else and for a file that is gone."""
-    try:
-        return entry.stat(follow_symlinks=False).st_size if entry.is_file(follow_symlinks=False) else 0
-    except FileNotFoundError:
-        return 0
-
-
-def _is_changed(path: Path, size: int, secrets: Secrets) -> bool:
-    if path.name in PRINTED and size > KEPT:
-        _replace(path, _ends(path, size, secrets))
-        return True
-    if size > _MOST_SEARCHED:
-        return False
-    with path.open("rb") as stream:
-        if path.name not in PRINTED and b"\0" in stream.read(_BINARY_PROBE):
-            return False
-        stream.seek(0)
-        if not any(spans for _, spans in _parts(stream, secrets)):
-            return False
-        stream.seek(0)
-        _replace(path, (without(text, spans) for text, spans in _parts(stream, secrets)))
-    return True
-
-
-def _ends(path: Path, size: int, secrets: Secrets) -> Iterator[str]:
-    """Yield the first part, a line about the removed middle, and the last part of a long file."""
-    half = KEPT // 2 - _NOTE_SIZE
-    with path.open("rb") as stream:
-        # A secret may cross the border of a part, so more is read than is kept.
-        first = _text(stream.read(half + _OVERLAP))
-        yield _between(first, 0, half, secrets)
-        yield f"\n[perfflow left out {size - 2 * half} of {size} bytes here: it keeps the first and the last 8 MiB]\n"
-        stream.seek(size - half - _OVERLAP)
-        last = _text(stream.read(half + _OVERLAP))
-        yield _between(last, _OVERLAP, len(last), secrets)
-
-
-def _between(text: str, begin: int, end: int, secrets: Secrets) -> str:
-    """Return a part of a text with the secrets, or pieces of secrets, in it masked."""
-    found = ((max(start, begin) - begin, min(after, end) - begin) for start, after in secrets.spans(text))
-    return without(text[begin:end], [(start, after) for start, after in found if start < after])
-
-
-def _parts(stream: BinaryIO, secrets: Secrets) -> Iterator[tuple[str, list[tuple[int, int]]]]:
-    """Yield the file in parts, split where no secret is, with the (start, end) of the secrets in each."""
-    text = ""
-    while data := stream.read(_CHUNK):
-        text += _text(data)
-        end = max(0, len(text) - _OVERLAP)
-        end = text.rfind("\n", max(0, end - _OVERLAP), end) + 1 or end
-        spans = secrets.spans(text)
-        crossing = next((span for span in spans if span[0] < end < span[1]), None)
-        if crossing:
-            end = crossing[0] or crossing[1]
-        yield text[:end], [span for span in spans if span[1] <= end]
-        text = text[end:]
-    yield text, secrets.spans(text)
-
-
-def _text(data: bytes) -> str:
-    """Decode one character per byte, so that no byte is lost and no character is split."""
-    return data.decode("latin-1")
-
-
-def _replace(path: Path, parts: Iterator[str]) -> None:
-    """Replace a file instead of writing into it: the old file may have another hard link elsewhere."""
-    fresh = path.with_name(f".{path.name}.kept")
-    try:
-        with fresh.open("wb") as stream:
-            stream.writelines(part.encode("latin-1") for part in parts)
-        shutil.copymode(path, fresh)
-        fresh.replace(path)
-    except OSError:
-        fresh.unlink(missing_ok=True)
-        raise
-
 
 TAIL_LINES = 20
 _TAIL_BYTES = 8192
@@ -396,10 +204,10 @@ def benchmarks(spawner: Spawner, ready: ReadyProcess, folder: Path) -> tuple[str
         text = regular_files.read(folder / listing.stdout, _MOST_LISTED).decode("utf-8", "replace")
     except OSError as error:
         raise Failure(f"cannot read the list of benchmarks: {error.strerror}", log=folder / "stderr") from error
-    found = tuple(dict.fromkeys(line.strip() for line in text.splitlines() if line.strip()))
-    if not found:
+    ids = tuple(dict.fromkeys(line.strip() for line in text.splitlines() if line.strip()))
+    if not ids:
         raise Failure("the suite lists no benchmark", log=folder / "stderr")
-    return found
+    return ids
 
 
 def _run_sampled(
@@ -599,12 +407,12 @@ def require_space(folder: Path) -> None:
 def _real_python(spawner: Spawner, ready: ReadyProcess, folder: Path) -> str:
     """Return the path of the Python interpreter behind a shim: a profiler of a pyenv shim would profile bash."""
     command = ready.call.command[0] if ready.call else ""
-    found = find_program(command, ready.env.get("PATH", ""), ready.cwd)
-    if found is None:
+    program = find_program(command, ready.env.get("PATH", ""), ready.cwd)
+    if program is None:
         raise Failure(f"{command}: not found or not executable")
-    if is_binary(Path(found)):
-        return found
-    argv = (found, "-c", "import sys; print(sys.executable)")
+    if is_binary(Path(program)):
+        return program
+    argv = (program, "-c", "import sys; print(sys.executable)")
     name = _answer(spawner, argv, ready.env, ready.cwd, folder).strip()
     if not Path(name).is_file():
         raise Failure(f"{command} is not a Python interpreter", log=folder / "stderr")
@@ -667,3 +475,193 @@ def tail(path: Path | None) -> Iterator[str]:
         return
     for line in raw.decode("utf-8", "replace").splitlines()[-TAIL_LINES:]:
         yield "".join(letter if letter.isprintable() or letter == "\t" else f"\\x{ord(letter):02x}" for letter in line)
+
+
+STDERR = "sampler.stderr"
+_POLL_INTERVAL, _EARLY_EXIT = 0.01, 0.1
+_STOPPED = frozenset({0, -signal.SIGINT, 128 + signal.SIGINT})
+"""Exit statuses of an interrupted sampler: most write their file and exit with 0, others die from the signal."""
+
+
+class Sampler:
+    """One sampler with its own spawner, which ends it if perfflow itself is killed.
+
+    SIGINT is sent first, because SIGTERM makes programs such as iostat lose the end of their file.
+    """
+
+    def __init__(self, invocation: Invocation, env: Mapping[str, str], cwd: Path, folder: Path) -> None:
+        """Start the sampler. Its output goes to ``folder``."""
+        self._invocation, self._output = invocation, folder / invocation.stdout
+        self._output.unlink(missing_ok=True)
+        self._service = Service(
+            Spawner(),
+            invocation.argv,
+            env={**env, **invocation.env},
+            cwd=cwd,
+            stdout=self._output,
+            stderr=folder / STDERR,
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def wait_until_begun(self) -> bool:
+        """Wait for the first output, at most as long as the invocation allows, and return whether it still runs."""
+        for _ in range(max(1, round(self._invocation.beside / _POLL_INTERVAL))):
+            if self._service.wait(_POLL_INTERVAL) or (self._output.exists() and self._output.stat().st_size):
+                break
+        # Its first output may be an error message, after which it exits.
+        return not self._service.wait(_EARLY_EXIT)
+
+    def stop(self) -> None:
+        """Interrupt it, wait for its file, and end its remaining processes. Does nothing if called again."""
+        self._service.stop()
+
+    @property
+    def exit_code(self) -> int | None:
+        """Its exit code, or minus the signal that killed it; None if it never ran."""
+        return self._service.exit_code
+
+    @property
+    def trouble(self) -> str:
+        """What went wrong after it ended: it ended by itself, failed, or could not run. '' if nothing did."""
+        name = Path(self._invocation.argv[0]).name
+        if self._service.unexpected_end:
+            return f"{name} {self._service.unexpected_end} before the command that it watches had ended"
+        status = self._service.exit_code
+        if status is None:
+            return f"{name} did not start"
+        return "" if status in _STOPPED else f"{name} {ending(status)} when perfflow interrupted it"
+
+
+KEPT = 16 * 2**20
+"""Bytes of output to keep. Of longer output, half of this is kept from each end."""
+PRINTED = ("stdout", "stderr", STDERR, "outputs", "prepare.stdout", "prepare.stderr")
+"""Files with the printed output of programs, or with outputs for later steps; all others are files of a tool."""
+_UNCHANGED_FOLDERS = frozenset({"artifacts"})
+"""Folders that the workflow asks to keep unchanged."""
+_PATCH_SUFFIXES = (".patch", ".diff")
+"""Suffixes of files that a resumed run applies to code again."""
+_MOST_SEARCHED = 64 * 2**20
+"""Size limit, in bytes, of a tool's file that is searched for secrets."""
+_OVERLAP = 2**16
+"""Upper bound of the length of a secret, in bytes: each part is searched together with this much of the next."""
+_CHUNK = 2**20
+_NOTE_SIZE = 128
+"""Bytes reserved in each half for the line that replaces the middle."""
+_BINARY_PROBE = 8192
+
+
+def trim_and_mask(folder: Path, secrets: Secrets) -> set[Path]:
+    """Trim and mask the files in the folder of a finished step, and return the changed ones.
+
+    Patches, artifacts, binary files and tools' files of more than 64 MiB stay unchanged. Raises OSError.
+    """
+    of_bytes: Secrets | None = None
+    changed = set()
+    for path, size in _files(folder):
+        # A file that another user wrote, as with sudo, may not be readable.
+        with contextlib.suppress(PermissionError):
+            of_bytes = of_bytes or secrets.as_bytes()
+            if _is_changed(path, size, of_bytes):
+                changed.add(path)
+    return changed
+
+
+def _files(folder: Path) -> Iterator[tuple[Path, int]]:
+    """Yield the regular, non-empty files and their sizes in bytes, without following links."""
+    waiting = [str(folder)]
+    while waiting:
+        try:
+            with os.scandir(waiting.pop()) as scanned:
+                entries = list(scanned)
+        except OSError:
+            continue  # another user's, or just removed by a process left running
+        for entry in entries:
+            if entry.is_dir(follow_symlinks=False):
+                waiting += [entry.path] if entry.name not in _UNCHANGED_FOLDERS else []
+            elif not entry.name.endswith(_PATCH_SUFFIXES) and (size := _size(entry)):
+                yield Path(entry.path), size
+
+
+def _size(entry: os.DirEntry[str]) -> int:
+    """Return the size of a regular file in bytes, 0 for anything else and for a file that is gone."""
+    try:
+        return entry.stat(follow_symlinks=False).st_size if entry.is_file(follow_symlinks=False) else 0
+    except FileNotFoundError:
+        return 0
+
+
+def _is_changed(path: Path, size: int, secrets: Secrets) -> bool:
+    if path.name in PRINTED and size > KEPT:
+        _replace(path, _ends(path, size, secrets))
+        return True
+    if size > _MOST_SEARCHED:
+        return False
+    with path.open("rb") as stream:
+        if path.name not in PRINTED and b"\0" in stream.read(_BINARY_PROBE):
+            return False
+        stream.seek(0)
+        if not any(spans for _, spans in _parts(stream, secrets)):
+            return False
+        stream.seek(0)
+        _replace(path, (without(text, spans) for text, spans in _parts(stream, secrets)))
+    return True
+
+
+def _ends(path: Path, size: int, secrets: Secrets) -> Iterator[str]:
+    """Yield the first part, a line about the removed middle, and the last part of a long file."""
+    half = KEPT // 2 - _NOTE_SIZE
+    with path.open("rb") as stream:
+        # A secret may cross the border of a part, so more is read than is kept.
+        first = _text(stream.read(half + _OVERLAP))
+        yield _between(first, 0, half, secrets)
+        yield f"\n[perfflow left out {size - 2 * half} of {size} bytes here: it keeps the first and the last 8 MiB]\n"
+        stream.seek(size - half - _OVERLAP)
+        last = _text(stream.read(half + _OVERLAP))
+        yield _between(last, _OVERLAP, len(last), secrets)
+
+
+def _between(text: str, begin: int, end: int, secrets: Secrets) -> str:
+    """Return a part of a text with the secrets, or pieces of secrets, in it masked."""
+    found = ((max(start, begin) - begin, min(after, end) - begin) for start, after in secrets.spans(text))
+    return without(text[begin:end], [(start, after) for start, after in found if start < after])
+
+
+def _parts(stream: BinaryIO, secrets: Secrets) -> Iterator[tuple[str, list[tuple[int, int]]]]:
+    """Yield the file in parts, split where no secret is, with the (start, end) of the secrets in each."""
+    text = ""
+    while data := stream.read(_CHUNK):
+        text += _text(data)
+        end = max(0, len(text) - _OVERLAP)
+        end = text.rfind("\n", max(0, end - _OVERLAP), end) + 1 or end
+        spans = secrets.spans(text)
+        crossing = next((span for span in spans if span[0] < end < span[1]), None)
+        if crossing:
+            end = crossing[0] or crossing[1]
+        yield text[:end], [span for span in spans if span[1] <= end]
+        text = text[end:]
+    yield text, secrets.spans(text)
+
+
+def _text(data: bytes) -> str:
+    """Decode one character per byte, so that no byte is lost and no character is split."""
+    return data.decode("latin-1")
+
+
+def _replace(path: Path, parts: Iterator[str]) -> None:
+    """Replace a file instead of writing into it: the old file may have another hard link elsewhere."""
+    fresh = path.with_name(f".{path.name}.kept")
+    try:
+        with fresh.open("wb") as stream:
+            stream.writelines(part.encode("latin-1") for part in parts)
+        shutil.copymode(path, fresh)
+        fresh.replace(path)
+    except OSError:
+        fresh.unlink(missing_ok=True)
+        raise

@@ -67,21 +67,21 @@ def behind(argv: Sequence[str], env: Mapping[str, str], cwd: Path, ask: Ask) -> 
     return found if found.launchers else UnwrappedCommand(tuple(argv), {})
 
 
-def _one_behind(found: UnwrappedCommand, env: Mapping[str, str], cwd: Path, ask: Ask) -> UnwrappedCommand | None:
+def _one_behind(launcher: UnwrappedCommand, env: Mapping[str, str], cwd: Path, ask: Ask) -> UnwrappedCommand | None:
     path = env.get("PATH", os.defpath)
-    program = find_program(found.argv[0], path, cwd)
+    program = find_program(launcher.argv[0], path, cwd)
     if program is None:
         return None
     for words, question in _LAUNCHERS.items():
-        rest = found.argv[len(words) :]
-        if (Path(program).name, *found.argv[1 : len(words)]) == words and rest and not rest[0].startswith("-"):
-            return _launched(found, " ".join(words), rest, env, ask((program, *question[1:]), env), cwd)
+        rest = launcher.argv[len(words) :]
+        if (Path(program).name, *launcher.argv[1 : len(words)]) == words and rest and not rest[0].startswith("-"):
+            return _launched(launcher, " ".join(words), rest, env, ask((program, *question[1:]), env), cwd)
     head = _head(program)
     if shim := next((match for line in head.splitlines() if (match := _SHIM.match(line))), None):
-        return _behind_shim(found, shim["manager"], shim["name"], Path(program).name, env, ask, cwd)
+        return _behind_shim(launcher, shim["manager"], shim["name"], Path(program).name, env, ask, cwd)
     script = _SHEBANG.match(head.split("\n", 1)[0])
     interpreter = find_program(script["program"], path, cwd) if script else None
-    return replace(found, argv=(interpreter, program, *found.argv[1:])) if interpreter else None
+    return replace(launcher, argv=(interpreter, program, *launcher.argv[1:])) if interpreter else None
 
 
 def _head(program: str) -> str:
@@ -95,22 +95,22 @@ def _head(program: str) -> str:
 
 
 def _behind_shim(
-    found: UnwrappedCommand, manager: str, name: str, program: str, env: Mapping[str, str], ask: Ask, cwd: Path
+    shim: UnwrappedCommand, manager: str, name: str, program: str, env: Mapping[str, str], ask: Ask, cwd: Path
 ) -> UnwrappedCommand | None:
     path = env.get("PATH", os.defpath)
     manager = find_program(manager, path, cwd) or manager
     real = ask((manager, "which", program), env).strip()
     if not os.access(real, os.X_OK) or Path(real).is_dir():
         return None
-    launchers = (*found.launchers, f"the {name} shim `{program}`")
-    changed = dict(found.env)
+    launchers = (*shim.launchers, f"the {name} shim `{program}`")
+    changed = dict(shim.env)
     if name == "asdf":
         changed |= _changes(env, ask((manager, "env", program, "env", "-0"), env))
     else:
         changed[f"{name.upper()}_VERSION"] = ask((manager, "version-name"), env).strip()
         if f"/{name}/versions/" in real or f"/.{name}/versions/" in real:
             changed["PATH"] = f"{Path(real).parent}{os.pathsep}{path}"
-    return UnwrappedCommand((real, *found.argv[1:]), changed, launchers)
+    return UnwrappedCommand((real, *shim.argv[1:]), changed, launchers)
 
 
 def _launched(

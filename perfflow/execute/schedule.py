@@ -1,6 +1,6 @@
 """Run the steps of a plan in order, skip blocked steps, and give measured steps the machine to themselves.
 
-The states a step can end in.
+``StepStatus`` lists the states in which a step can end, ``StepRun`` holds its outcome, and ``Schedule`` runs the steps.
 """
 
 from __future__ import annotations
@@ -189,15 +189,15 @@ class Schedule:
         try:
             while self._ready or threads.busy:
                 while self._ready and threads.busy < self._jobs:
-                    item = self._steps[self._ready[0]]
-                    if item.alone and threads.busy:
+                    planned = self._steps[self._ready[0]]
+                    if planned.alone and threads.busy:
                         break
                     heapq.heappop(self._ready)
-                    skipped = self._skipped(item)
-                    if skipped or item.alone:
-                        yield self._finish(skipped or self._perform(item))
+                    skipped = self._skipped(planned)
+                    if skipped or planned.alone:
+                        yield self._finish(skipped or self._perform(planned))
                     else:
-                        threads.start(item)
+                        threads.start(planned)
                 if threads.busy:
                     yield self._finish(threads.ended())
         except BaseException:
@@ -207,32 +207,32 @@ class Schedule:
         finally:
             threads.dismiss()
 
-    def _skipped(self, item: Planned) -> StepRun | None:
+    def _skipped(self, planned: Planned) -> StepRun | None:
         """Return the outcome of a step that must not be performed, else None."""
         if self._unable:
             reason = f"`{self._unable.planned.id}` was skipped"
-            return StepRun(item, StepStatus.SKIPPED, reason, blocked=True)
-        blocker = self._blocker(item)
+            return StepRun(planned, StepStatus.SKIPPED, reason, blocked=True)
+        blocker = self._blocker(planned)
         try:
-            allowed = self._allows(item, bool(blocker))
+            allowed = self._allows(planned, bool(blocker))
         except ExpressionError as error:
-            return StepRun(item, StepStatus.FAILED, f"`if`: {error}", not_started=True)
+            return StepRun(planned, StepStatus.FAILED, f"`if`: {error}", not_started=True)
         if not allowed:
             if blocker:
-                return StepRun(item, StepStatus.SKIPPED, blocker, blocked=True)
-            return StepRun(item, StepStatus.SKIPPED, f"`if: {item.step.if_}` is false")
+                return StepRun(planned, StepStatus.SKIPPED, blocker, blocked=True)
+            return StepRun(planned, StepStatus.SKIPPED, f"`if: {planned.step.if_}` is false")
         return None
 
-    def _blocker(self, item: Planned) -> str:
+    def _blocker(self, planned: Planned) -> str:
         """Return why a step must not run unless its ``if`` overrides it; '' if nothing blocks it."""
-        for name in (*item.needs, *item.after):
+        for name in (*planned.needs, *planned.after):
             run = self._finished.get(name)
             # With `keep_going`, a failed measurement or check blocks only steps that need it by name. Failed work, and
             # steps skipped because of it, block all steps after them, which depend on what was built.
             alone = run is not None and run.status is not StepStatus.SKIPPED and run.planned.role is not Role.WORK
-            if self._keep_going and alone and name not in item.needs:
+            if self._keep_going and alone and name not in planned.needs:
                 continue
-            if run and (run.blocks or (name in item.needs and not run.satisfies)):
+            if run and (run.blocks or (name in planned.needs and not run.satisfies)):
                 return f"`{name}` {_ended(run)}"
         if self._first_failure and not self._keep_going:
             return f"stopped after `{self._first_failure.planned.id}` {_ended(self._first_failure)}"

@@ -1,6 +1,7 @@
-"""A background process: start it, check whether it still runs, and stop it with its descendants.
+"""A background process: start it, check whether it is ready and still runs, and stop it with its descendants.
 
-Check whether a service is ready: its port accepts, its address answers, or its output matches a pattern.
+``Service`` starts, watches and stops it. A probe checks that it is ready: its port accepts connections (``Port``), its
+address answers (``Address``), or a line of its output matches a pattern (``MatchedLine``).
 """
 
 from __future__ import annotations

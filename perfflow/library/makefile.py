@@ -1,9 +1,8 @@
-"""Prints a Makefile fragment with a stamp file for each workflow, which is touched when its verdict is a pass.
+"""Write a Makefile fragment with a stamp file for each workflow, which is touched when its verdict is a pass.
 
 It uses static pattern rules, since make ignores implicit rules for phony targets. It has no ``+`` and no ``$(shell)``,
-so ``make -n`` runs nothing. It keeps the default goal, wherever it is included.
-
-A workflow that this machine cannot run gets a stamp ``NAME.out``. It is tried again when a folder of programs changes.
+so ``make -n`` runs nothing. It keeps the default goal, wherever it is included. A workflow that this machine cannot run
+gets a stamp ``NAME.out``. It is tried again when a folder of programs changes.
 """
 
 from __future__ import annotations

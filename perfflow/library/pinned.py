@@ -1,13 +1,10 @@
-"""Resolves the names in workflow files: ``lib:``, ``pkg:``, paths, and items of ``perfflow.lock``. Fetches nothing.
+"""Resolve the names in workflow files: ``lib:``, ``pkg:``, paths, and items of ``perfflow.lock``. Fetches nothing.
 
-A file of an item may name other files of the same item by relative path. Paths of its tool files are relative to the
-top of its repository, as those of a project are relative to the top of the project.
-
-Collects the files of a reference: the named file, and the files of the same repository that it uses.
-
-Stores fetched items in the user's cache, in folders named by checksum, and records which items were shown.
-
-``perfflow.lock``: records the commit of every reference into git, and the sha256 of each file.
+- ``perfflow.lock`` records the commit of every reference into git, and the sha256 of each file.
+- Fetched items are in the user's cache, in folders named by checksum. The cache also records which items were shown.
+- ``Library`` resolves names. A file of an item may name other files of the same item by relative path. Paths of its
+  tool files are relative to the top of its repository, as those of a project are relative to the top of the project.
+- ``collected`` returns the files of a reference: the named file, and the files of the same repository that it uses.
 """
 
 from __future__ import annotations
@@ -221,11 +218,11 @@ def checked_item(folder: Path, pin: Pin) -> tuple[dict[str, bytes], list[str]]:
         except UserError:
             wrong.append(f"{name} is a link that leads out of its folder")
             continue
-        found = hashlib.sha256(raw).hexdigest()
-        if found == sha256:
+        digest = hashlib.sha256(raw).hexdigest()
+        if digest == sha256:
             files[name] = raw
         else:
-            wrong.append(f"{name} was changed: its sha256 is {found[:12]}…, but {sha256[:12]}… in {LOCK_FILE}")
+            wrong.append(f"{name} was changed: its sha256 is {digest[:12]}…, but {sha256[:12]}… in {LOCK_FILE}")
     return files, wrong
 
 
@@ -389,17 +386,17 @@ class Library:
 
     def _pinned(self, text: str) -> Path:
         name = str(references.read(text))
-        pin, said = self.lock.get(name), shlex.quote(name)
+        pin, argument = self.lock.get(name), shlex.quote(name)
         if pin is None:
-            raise UserError.of(f"{name} is not in perfflow.lock", f"pin and fetch it: perfflow library add {said}")
+            raise UserError.of(f"{name} is not in perfflow.lock", f"pin and fetch it: perfflow library add {argument}")
         folder = self.folder_of(name, pin)
         verb = "vendor" if pin.vendored else "add"
         if not folder.is_dir():
             where = f"{folder} is missing" if pin.vendored else f"{name} is not on this machine"
-            raise UserError.of(where, f"fetch it: perfflow library {verb} {said}")
+            raise UserError.of(where, f"fetch it: perfflow library {verb} {argument}")
         files, wrong = checked_item(folder, pin)
         if wrong:
-            raise UserError.of(f"{name}: {'; '.join(wrong)}", f"restore it: perfflow library {verb} {said}")
+            raise UserError.of(f"{name}: {'; '.join(wrong)}", f"restore it: perfflow library {verb} {argument}")
         self.used[name] = pin
         self._folders.setdefault(folder, name)
         # Copies of items from one repository share a folder.
@@ -480,8 +477,8 @@ def collected(reference: Reference, path: str, further: list[str], read: Read) -
             _add(files, name, read)
             if _is_yaml(name):
                 document = read_text(_text(files[name], f"{reference}, {name}"), _shown(reference, name))
-                found, elsewhere = _mentions(document, name)
-                left += found
+                mentioned, elsewhere = _mentions(document, name)
+                left += mentioned
                 others += elsewhere
     for name in further:
         if name not in files:

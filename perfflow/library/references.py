@@ -65,22 +65,22 @@ def names_one(text: str) -> bool:
 
 def read(text: str) -> Reference:
     """Parse a reference. Raises UserError if it is invalid, or if git could misinterpret it."""
-    said = without_token(text)
+    shown = without_token(text)
     if len(text) > _LONGEST or not text.isprintable() or not (text.startswith(GIT) or _SHORT.fullmatch(text)):
-        raise UserError.of(f"{said[:80]!r} is not a reference to a file in git", _FORM)
+        raise UserError.of(f"{shown[:80]!r} is not a reference to a file in git", _FORM)
     short = None if text.startswith(GIT) else _SHORT.fullmatch(text)
     if short:
         for word in (short["owner"], short["repo"]):
-            _require_names(said, word.split("/"))
+            _require_names(shown, word.split("/"))
         reference = Reference(f"https://github.com/{short['owner']}/{short['repo']}", short["rev"], short["path"])
     else:
-        reference = _long(text, said)
+        reference = _long(text, shown)
     revision = reference.revision
     odd = any(part in revision for part in ("..", "//", "/.")) or revision.endswith((".lock", "/", "."))
     if odd or not _REVISION.fullmatch(revision):
         hint = "name a tag, a branch, or a full commit hash"
-        raise UserError.of(f"{said}: {revision!r} is not a revision", hint)
-    require_path(reference.path, said)
+        raise UserError.of(f"{shown}: {revision!r} is not a revision", hint)
+    require_path(reference.path, shown)
     return reference
 
 
@@ -92,24 +92,24 @@ def without_token(text: str) -> str:
     return f"{found[1]}***{text[found.end(2) :]}"
 
 
-def _long(text: str, said: str) -> Reference:
+def _long(text: str, shown: str) -> Reference:
     transport = text.removeprefix(GIT).partition(":")[0]
     if transport not in TRANSPORTS:
         known = ", ".join(f"{GIT}{name}://" for name in TRANSPORTS)
-        raise UserError.of(f"{said}: git may not be used over {transport!r}", f"use {known}")
-    found = _LONG.fullmatch(text)
-    if not found:
-        raise UserError.of(f"{said} does not name a repository, a revision and a path", _FORM)
-    host, folder = found["host"], found["folder"]
+        raise UserError.of(f"{shown}: git may not be used over {transport!r}", f"use {known}")
+    match = _LONG.fullmatch(text)
+    if not match:
+        raise UserError.of(f"{shown} does not name a repository, a revision and a path", _FORM)
+    host, folder = match["host"], match["folder"]
     if transport == "file" and host:
-        raise UserError.of(f"{said}: a file has no host", "write git+file:///FOLDER@REV#PATH, with three slashes")
+        raise UserError.of(f"{shown}: a file has no host", "write git+file:///FOLDER@REV#PATH, with three slashes")
     if transport != "file" and not _HOST.fullmatch(host):
-        raise UserError.of(f"{said}: {without_token(host)!r} is not a host", _FORM)
+        raise UserError.of(f"{shown}: {without_token(host)!r} is not a host", _FORM)
     if transport == "https" and "@" in host:
         hint = "leave it out: git uses your credential helper, and the reference is stored in perfflow.lock"
-        raise UserError.of(f"{said}: a reference must not contain a user or a token", hint)
-    _require_names(said, folder.strip("/").split("/"))
-    return Reference(f"{transport}://{host}{folder.rstrip('/')}", found["rev"], found["path"])
+        raise UserError.of(f"{shown}: a reference must not contain a user or a token", hint)
+    _require_names(shown, folder.strip("/").split("/"))
+    return Reference(f"{transport}://{host}{folder.rstrip('/')}", match["rev"], match["path"])
 
 
 def require_path(path: str, said: str) -> None:

@@ -1,8 +1,8 @@
-"""Finds the file of a workflow by name: first in ``workflows/`` of the project, then in perfflow's library.
+"""Find the file of a workflow by name: in ``workflows/`` of the project, in perfflow's library, or in a package.
 
-Workflows of installed packages: ``pkg:NAME/PATH``, where NAME is an entry point of the group ``perfflow.workflows``.
-
-The value of the entry point is the Python package with the files, such as ``acme_perf.workflows``. It is not imported.
+``find`` looks in the project first, then in the library. ``find_in_packages`` finds workflows of installed packages:
+``pkg:NAME/PATH``, where NAME is an entry point of the group ``perfflow.workflows``. The value of the entry point is the
+Python package with the files, such as ``acme_perf.workflows``. It is not imported.
 """
 
 from __future__ import annotations

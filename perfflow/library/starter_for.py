@@ -233,8 +233,8 @@ def start(folder: Path, root: Path, *, kind: ProjectKind | None, command: str, n
     Raises UserError if the files do not show what to measure.
     """
     files = ProjectFiles(folder)
-    found = detect_project.kinds(files)
-    chosen = kind or _chosen(found, command)
+    kinds = detect_project.kinds(files)
+    chosen = kind or _chosen(kinds, command)
     starter = _STARTERS[chosen](files, command)
     given, name = name, _without_suffix(name)
     final = name or _own(fit(starter.name) or "perf")
@@ -255,8 +255,8 @@ def start(folder: Path, root: Path, *, kind: ProjectKind | None, command: str, n
             **starter.values,
         )
     )
-    others = tuple(item for item in found if item.kind is not chosen) if not (command or kind) else ()
-    note = starter.note or _note(found, chosen)
+    others = tuple(item for item in kinds if item.kind is not chosen) if not (command or kind) else ()
+    note = starter.note or _note(kinds, chosen)
     return Start(final, text, starter.about, note, others, _unignored(text, folder, root))
 
 
@@ -413,17 +413,17 @@ def _of_go(files: ProjectFiles, command: str) -> Starter:
 
 
 def _of_node(files: ProjectFiles, command: str) -> Starter:
-    found = detect_project.package(files)
-    scripts = found.get("scripts")
+    package = detect_project.package(files)
+    scripts = package.get("scripts")
     script = next(
         (name for name in ("bench", "benchmark", "perf") if isinstance(scripts, dict) and name in scripts), ""
     )
-    main = found.get("main")
+    main = package.get("main")
     is_there = isinstance(main, str) and main in files.named(".js", ".mjs", ".cjs")
     other = f"node {shlex.quote(str(main))}" if is_there else "npm test --silent"
     guess = f"npm run --silent {script}" if script else other
     starter = _measured(files, command or guess, "", "a command of a Node.js project", language="node")
-    name = found.get("name")
+    name = package.get("name")
     return replace(starter, name=name if isinstance(name, str) else files.folder.name)
 
 

@@ -1,6 +1,7 @@
 """Facts about the machine: stable ones that identify it, and its load when the run started.
 
-Keep programs inside a project off the PATH, because perfflow must not run them while it only reads the project.
+``outside`` keeps programs inside a project off the PATH, because perfflow must not run them while it only reads the
+project.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ IDENTITY = ("cpu", "cores", "caches", "memory_gib", "system", "kernel_series", "
 
 def facts() -> dict[str, Any]:
     """Return the machine's facts, with ``identity`` (a short hash of the stable ones) and the current load."""
-    found: dict[str, Any] = {
+    known: dict[str, Any] = {
         "cpu": _cpu_model(),
         "cores": psutil.cpu_count() or 0,
         "usable_cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None,
@@ -32,10 +33,10 @@ def facts() -> dict[str, Any]:
         "virtual": _virtual(),
         "python": platform.python_version(),
     }
-    stable = json.dumps([found[name] for name in IDENTITY])
-    found["identity"] = hashlib.sha256(stable.encode()).hexdigest()[:16]
-    found["load"] = [round(value, 2) for value in psutil.getloadavg()]
-    return found
+    stable = json.dumps([known[name] for name in IDENTITY])
+    known["identity"] = hashlib.sha256(stable.encode()).hexdigest()[:16]
+    known["load"] = [round(value, 2) for value in psutil.getloadavg()]
+    return known
 
 
 def _cpu_model() -> str:

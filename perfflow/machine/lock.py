@@ -230,12 +230,12 @@ class _Tickets:
         if file is None:
             return False
         try:
-            said = json.loads(os.pread(file, _LONGEST, 0))
+            content = json.loads(os.pread(file, _LONGEST, 0))
         except (ValueError, RecursionError):
             return False
         finally:
             os.close(file)
-        if not isinstance(said, dict) or said.get("pid") != int(holder):
+        if not isinstance(content, dict) or content.get("pid") != int(holder):
             return False
 
         return int(holder) in [parent.pid for parent in psutil.Process().parents()]
@@ -288,26 +288,26 @@ class _Tickets:
             _WAITING.remove(ticket)
         ticket.close()
 
-    def _live(self, own: _Ticket | None = None) -> list[tuple[int, str]]:
+    def _live(self, own_ticket: _Ticket | None = None) -> list[tuple[int, str]]:
         """Return the number and name of other live tickets in order. Raises LockError if the folder has too many.
 
         Dead ones are removed, if this user is allowed to.
         """
-        found = []
+        tickets = []
         for name in os.listdir(self._folder):  # noqa: PTH208 (the folder that was checked, wherever its path leads now)
             match = _TICKET.fullmatch(name, len(self._place.name)) if name.startswith(self._place.name) else None
-            if match and (own is None or name != own.name):
-                found.append((int(match[1]), name))
-        if len(found) > MOST:
+            if match and (own_ticket is None or name != own_ticket.name):
+                tickets.append((int(match[1]), name))
+        if len(tickets) > MOST:
             raise LockError(f"cannot use the measuring lock: over {MOST} tickets; remove the files {self._place}.*")
-        return sorted(key for key in found if self._is_alive(key[1], own))
+        return sorted(key for key in tickets if self._is_alive(key[1], own_ticket))
 
-    def _is_alive(self, name: str, own: _Ticket | None) -> bool:
+    def _is_alive(self, name: str, own_ticket: _Ticket | None) -> bool:
         file = self._opened(name)
         if file is None:
             return False
         try:
-            if own and own.is_file(file):
+            if own_ticket and own_ticket.is_file(file):
                 return False  # a hard link to the own ticket: do not wait for it
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -346,10 +346,10 @@ class _Tickets:
         finally:
             os.close(file)
         try:
-            said = json.loads(text)
+            content = json.loads(text)
         except (ValueError, RecursionError):
-            said = None
-        return _holder(said if isinstance(said, dict) else {}, about)
+            content = None
+        return _holder(content if isinstance(content, dict) else {}, about)
 
     def _end_of(self, name: str) -> threading.Event:
         """Return an event that is set as soon as the process of a ticket releases it."""
@@ -401,9 +401,9 @@ def _not_trusted(folder: os.stat_result) -> str:
     return ""
 
 
-def _holder(said: dict[str, object], about: os.stat_result) -> str:
+def _holder(content: dict[str, object], about: os.stat_result) -> str:
     """Describe the owner of a ticket: the user from the file system, the rest from its text if that is plausible."""
-    who, pid, since = said.get("who"), said.get("pid"), said.get("since")
+    who, pid, since = content.get("who"), content.get("pid"), content.get("since")
     name = _printable(who[:_LONGEST_NAME]) if isinstance(who, str) and who.strip() else "another perfflow"
     parts = [_user(about.st_uid)]
     if isinstance(pid, int) and 0 < pid < 2**31:

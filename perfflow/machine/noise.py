@@ -98,8 +98,8 @@ def quick_check(
     """
     before, began = _counters(root), time.process_time()
     tested = test()
-    own, after = time.process_time() - began, _counters(root)
-    return MachineNoise(tested, tuple(_activity(before, after, own, virtual=is_virtual(root))))
+    own_cpu_time, after = time.process_time() - began, _counters(root)
+    return MachineNoise(tested, tuple(_activity(before, after, own_cpu_time, virtual=is_virtual(root))))
 
 
 @dataclass(frozen=True)
@@ -128,21 +128,21 @@ _BUSY_FACTS = ("other load", "steal", "cpu pressure", "quota", "swap")
 
 def _counters(root: Path) -> dict[str, float]:
     """Return cumulative counters by name: jiffies by kind, swapped pages, pressure (µs), throttled periods."""
-    found: dict[str, float] = {"time": time.monotonic()}
+    counters: dict[str, float] = {"time": time.monotonic()}
     fields = read(root / "proc/stat").partition("\n")[0].split()[1:9]
-    found |= {name: float(value) for name, value in zip(_KINDS, fields, strict=False)}
+    counters |= {name: float(value) for name, value in zip(_KINDS, fields, strict=False)}
     for line in read(root / "proc/vmstat").splitlines():
         name, _, value = line.partition(" ")
         if name in ("pswpin", "pswpout"):
-            found[name] = float(value)
+            counters[name] = float(value)
     pressure = read(root / "proc/pressure/cpu").partition("\n")[0]
     if "total=" in pressure:
-        found["pressure"] = float(pressure.rpartition("total=")[2])
+        counters["pressure"] = float(pressure.rpartition("total=")[2])
     group = cgroup_folder(root, "cpu.stat")
     for line in read(group / "cpu.stat").splitlines() if group else ():
         if line.startswith("nr_throttled"):
-            found["throttled"] = float(line.split()[1])
-    return found
+            counters["throttled"] = float(line.split()[1])
+    return counters
 
 
 def _activity(
@@ -198,7 +198,7 @@ def _steal(change: Mapping[str, float], ticks: float, ever: float, *, virtual: b
 
 
 def in_words(spread: float, cpu_share: float) -> str:
-    """Return the outcome of the self-test as text; see `SelfTest`."""
+    """Return the outcome of the self-test as text; see ``NoiseSelfTest``."""
     return f"slow runs of the same work take {spread:.2f}x as long as usual; it has a core {cpu_share:.0%} of the time"
 
 

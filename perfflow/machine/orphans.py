@@ -222,13 +222,13 @@ def sweep(mark: str) -> None:
     The marks of a perfflow inside a step begin with the step's mark and a slash. The next round finds processes forked
     while /proc is read.
     """
-    wanted = mark.encode()
+    text = mark.encode()
     for _ in range(SWEEPS):
-        found = [int(entry) for entry in os.listdir("/proc") if entry.isdecimal() and _carries(entry, wanted)]
-        found = [pid for pid in found if pid != os.getpid()]
-        if not found:
+        marked = [int(entry) for entry in os.listdir("/proc") if entry.isdecimal() and _carries(entry, text)]
+        marked = [pid for pid in marked if pid != os.getpid()]
+        if not marked:
             return
-        for pid in found:
+        for pid in marked:
             _kill(pid)
 
 

@@ -1,9 +1,9 @@
-"""Settings and properties of the processor and the kernel that affect timings and do not change by themselves.
+"""Check, change and restore settings of the processor and the kernel that affect timings.
 
-Change settings on request to make a machine quieter, and restore them exactly, also after a crash.
-
-The original values are on disk before anything is changed. A second ``fix`` adds to that file and never replaces
-values, so ``restore`` always writes the originals. Values that it could not restore stay in the file.
+``settings`` reads settings and properties that do not change by themselves. ``fix`` changes them on request to make a
+machine quieter, and ``restore`` restores them exactly, also after a crash: the original values are on disk before
+anything is changed. A second ``fix`` adds to that file and never replaces values, so ``restore`` always writes the
+originals. Values that it could not restore stay in the file.
 """
 
 from __future__ import annotations

@@ -121,10 +121,10 @@ def by_benchmark(kernels: Iterable[KernelResult]) -> dict[tuple[str, str], Kerne
     Left out if a step has several kernels for one benchmark. Of several steps the first one counts.
     """
     groups: dict[tuple[str, str, str], list[KernelResult]] = {}
-    for item in kernels:
-        groups.setdefault((item.step, item.benchmark, item.tree), []).append(item)
-    found: dict[tuple[str, str], KernelResult] = {}
+    for kernel in kernels:
+        groups.setdefault((kernel.step, kernel.benchmark, kernel.tree), []).append(kernel)
+    measured: dict[tuple[str, str], KernelResult] = {}
     for (_, benchmark, tree), group in groups.items():
         if len(group) == 1:
-            found.setdefault((benchmark, tree), group[0])
-    return found
+            measured.setdefault((benchmark, tree), group[0])
+    return measured

@@ -32,11 +32,11 @@ def memory_curve(
     Points before the first allocation are left out, because they include the profiler's own start. Of points close to
     each other the highest is kept, so the peak is always included.
     """
-    found = sorted(points)
-    first = next((number for number, (_, held) in enumerate(found) if held), None)
+    ordered = sorted(points)
+    first = next((number for number, (_, held) in enumerate(ordered) if held), None)
     if first is None:
         return None
-    kept = _thinned(found[max(0, first - 1) :])
+    kept = _thinned(ordered[max(0, first - 1) :])
     return MemoryCurve(axis, tuple(at for at, _ in kept), tuple(held for _, held in kept))
 
 

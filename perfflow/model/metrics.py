@@ -1,6 +1,7 @@
-"""Built-in metrics: name, dimension, which direction is better, and whether they are exact.
+"""Built-in metrics and their statistics, and the optimization hierarchy.
 
-The optimization hierarchy: techniques in the order in which they should be tried.
+A metric has a name, a dimension, a direction that is better, and is exact or not. The hierarchy lists techniques in the
+order in which they should be tried.
 """
 
 from __future__ import annotations

@@ -36,16 +36,16 @@ def from_json(kind: type[_Kind], data: Any) -> _Kind:
 
 def to_json(value: Any) -> dict[str, Any]:
     """Return the plain data of a dataclass, which ``from_json`` turns back into an equal one."""
-    found: dict[str, Any] = {}
+    data: dict[str, Any] = {}
     for name, left_out, is_flat in _writers(cast("Any", type(value))):
-        own = getattr(value, name)
-        if left_out is not MISSING and own == left_out:
+        content = getattr(value, name)
+        if left_out is not MISSING and content == left_out:
             continue
         if is_flat:
-            found |= to_json(own)
+            data |= to_json(content)
         else:
-            found[name] = own if type(own) in _PLAIN else _plain(own)
-    return found
+            data[name] = content if type(content) in _PLAIN else _plain(content)
+    return data
 
 
 @cache

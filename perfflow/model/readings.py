@@ -1,12 +1,12 @@
 """Types that tools, measuring and judging share: readings, profiles, hotspots, checks.
 
-One value that summarizes many samples which were not stored; ``inner`` has its standard error and their number.
+Then what the values of a benchmark allow to conclude:
 
-Resolution (tick) of values: that of a coarse clock, or of the digits that a program prints.
-
-Serial dependence of samples: drift, clock states, bursts of other work.
-
-How the samples of a benchmark were taken, which determines their analysis.
+- ``is_summary``: whether a series is one value that summarizes many samples which were not stored; ``inner`` of its
+  reading has its standard error and their number.
+- ``tick_of``: the resolution (tick) of values, that of a coarse clock, or of the digits that a program prints.
+- ``serial_factor``: serial dependence of samples by drift, clock states, or bursts of other work.
+- ``Design``: how the samples of a benchmark were taken, which determines their analysis.
 """
 
 from __future__ import annotations
@@ -100,21 +100,21 @@ def reading_of_process(metric: str, values: Sequence[float], benchmark: str = ""
 
 
 def reading_of_distribution(
-    metric: str, found: Mapping[str, float], benchmark: str = "", statistic: str = "p50"
+    metric: str, figures: Mapping[str, float], benchmark: str = "", statistic: str = "p50"
 ) -> Reading:
     """Return the reading of a process that reports the distribution of its values, in base units, not the values.
 
-    ``found`` has some of ``min``, ``p50``, ``p90``, ``p95``, ``p99``, ``max``, ``mean``, and ``n``, their number.
+    ``figures`` has some of ``min``, ``p50``, ``p90``, ``p95``, ``p99``, ``max``, ``mean``, and ``n``, their number.
     ``statistic`` names the one that represents the process. Raises ToolOutputError if they contradict each other.
     """
-    unknown = set(found) - {*_IN_ORDER, MEAN, "n"}
-    if unknown or statistic not in found:
-        raise ToolOutputError(f"a distribution has {', '.join([*_IN_ORDER, MEAN, 'n'])}, not {', '.join(found)}")
-    ordered = [found[name] for name in _IN_ORDER if name in found]
-    inside = MEAN not in found or found.get("min", -math.inf) <= found[MEAN] <= found.get("max", math.inf)
-    if any(map(math.isnan, found.values())) or ordered != sorted(ordered) or not inside or found.get("n", 1) < 1:
-        raise ToolOutputError(f"the distribution of {metric} contradicts itself: {dict(found)}")
-    return Reading(metric, found[statistic], benchmark, dict(found), statistic=statistic)
+    unknown = set(figures) - {*_IN_ORDER, MEAN, "n"}
+    if unknown or statistic not in figures:
+        raise ToolOutputError(f"a distribution has {', '.join([*_IN_ORDER, MEAN, 'n'])}, not {', '.join(figures)}")
+    ordered = [figures[name] for name in _IN_ORDER if name in figures]
+    inside = MEAN not in figures or figures.get("min", -math.inf) <= figures[MEAN] <= figures.get("max", math.inf)
+    if any(map(math.isnan, figures.values())) or ordered != sorted(ordered) or not inside or figures.get("n", 1) < 1:
+        raise ToolOutputError(f"the distribution of {metric} contradicts itself: {dict(figures)}")
+    return Reading(metric, figures[statistic], benchmark, dict(figures), statistic=statistic)
 
 
 def is_rate(metric: str) -> bool:
@@ -355,7 +355,7 @@ def tick_of(sides: Sequence[Sequence[Reading]], dimension: Dimension) -> float:
     they are whole numbers by nature.
     """
     values = [[item.value for item in readings] for readings in sides if readings]
-    middle = min((abs(quantile(own, 0.5)) for own in values), default=0.0)
+    middle = min((abs(quantile(of_side, 0.5)) for of_side in values), default=0.0)
     if middle == 0 or dimension is Dimension.COUNT:
         return 0.0
     printed = max(sorted(item.tick for item in readings)[len(readings) // 2] for readings in sides if readings)
@@ -400,10 +400,10 @@ def serial_factor(values: Sequence[float]) -> float:
         positions.setdefault(value, []).append(position)
     ranks = [(positions[value][0] + positions[value][-1]) / 2 for value in values]
     plain = list(map(math.log, values)) if min(values) > 0 else values
-    found = max(_lag_one(ranks), _lag_one(plain))
-    if (found + 1 / n) * math.sqrt(n) < _NORMAL_95:
+    lag_one = max(_lag_one(ranks), _lag_one(plain))
+    if (lag_one + 1 / n) * math.sqrt(n) < _NORMAL_95:
         return 1.0
-    correlation = min(_STRONGEST, (n * found + 1) / (n - 4))
+    correlation = min(_STRONGEST, (n * lag_one + 1) / (n - 4))
     return math.sqrt((1 + correlation) / (1 - correlation))
 
 

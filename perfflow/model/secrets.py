@@ -1,14 +1,13 @@
 """Mask secrets in all files of a run: values of variables that may be secret, and texts with the form of a secret.
 
-A value is masked if the name of its variable or parameter marks a secret, or if an expression of the workflow reads it
-from perfflow's environment, unless the variable is known to be harmless. Values of fewer than ``SHORTEST`` characters,
+``is_secret`` and ``is_harmless`` classify variables by their names: the value is secret, harmless, or neither. A value
+is masked if the name of its variable or parameter marks a secret, or if an expression of the workflow reads it from
+perfflow's environment, unless the variable is known to be harmless. Values of fewer than ``SHORTEST`` characters,
 numbers, existing paths, revisions, and texts in the workflow's file are never masked: masking each ``1`` would hide
 more than it protects.
 
-Every text is searched in linear time: values by ``str.find``, forms by patterns without a repetition that can fail
-late.
-
-Classify variables by their names: the value is secret, harmless, or neither.
+``Secrets`` searches every text in linear time: values by ``str.find``, forms by patterns without a repetition that can
+fail late.
 """
 
 from __future__ import annotations
@@ -224,8 +223,8 @@ def secrets_in(
     values = {value for source in named for name, value in source.items() if is_secret(name)}
     values |= {value for name, value in (read or {}).items() if not is_harmless(name)}
     hidden = (value for value in values if isinstance(value, str) and _hides(value, written, is_revision))
-    found = {form for value in hidden for form in _forms(value)}
-    return Secrets(tuple(sorted(found, key=lambda text: (-len(text), text))), written)
+    forms = {form for value in hidden for form in _forms(value)}
+    return Secrets(tuple(sorted(forms, key=lambda text: (-len(text), text))), written)
 
 
 def _hides(value: str, written: str, is_revision: Callable[[str], bool]) -> bool:
@@ -279,8 +278,8 @@ def masked(value: Any, secrets: Secrets) -> Any:
             update={name: masked(getattr(value, name), secrets) for name in type(value).model_fields}
         )
     if is_dataclass(value) and not isinstance(value, type):
-        own = {about.name: getattr(value, about.name) for about in fields(value)}
-        return replace(value, **{name: masked(item, secrets) for name, item in own.items()})
+        contents = {about.name: getattr(value, about.name) for about in fields(value)}
+        return replace(value, **{name: masked(item, secrets) for name, item in contents.items()})
     return value
 
 

@@ -1,6 +1,6 @@
 """What an unknown name probably means: the word of another program, or the known name with the most similar letters.
 
-There is one table for each kind of name: commands, tools, keys and statistics.
+There is one table for each kind of name: commands, tools, stages, keys and statistics.
 """
 
 from __future__ import annotations

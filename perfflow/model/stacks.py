@@ -1,6 +1,6 @@
-"""Folded stacks: ``main;parse;memcpy 42`` per line, root first; the input format of flame graphs.
+"""Folded stacks, the input format of flame graphs: ``main;parse;memcpy 42`` per line, root first.
 
-One profile with stacks, the input of flame graphs and exported profiles.
+``StackProfile`` is one profile with stacks, from which flame graphs and exported profiles are made.
 """
 
 from __future__ import annotations

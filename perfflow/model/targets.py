@@ -1,6 +1,7 @@
 """Targets: ``time p50: <10μs`` on a benchmark or a glob of benchmarks.
 
-The source context of a line that a profiler reports: the function around it, and properties of the line.
+``Glob`` and ``Names`` find the benchmarks of a glob. ``SourcePlace`` is the source context of a line that a profiler
+reports: the function around it, and the line's properties (``Use``).
 """
 
 from __future__ import annotations

@@ -43,8 +43,8 @@ def checked_out(root: str) -> str:
     ref = head.removeprefix("ref: ")
     common = os.path.join(git, _read(os.path.join(git, "commondir")) or ".")
     packed = _read(os.path.join(common, "packed-refs")).splitlines()
-    found = [line.split()[0] for line in packed if line.endswith(f" {ref}")]
-    return _as_commit(_read(os.path.join(common, *ref.split("/"))) or (found[0] if found else ""))
+    commits = [line.split()[0] for line in packed if line.endswith(f" {ref}")]
+    return _as_commit(_read(os.path.join(common, *ref.split("/"))) or (commits[0] if commits else ""))
 
 
 def _as_commit(text: str) -> str:

@@ -1,10 +1,11 @@
 """Check that the plan can measure the targets, and apply the lints about methodology.
 
-Report two steps that measure the same metric of one benchmark: it would be unclear which samples count.
-
-Lints for the optimization hierarchy: cheap techniques with large effects come before costlier ones.
-
-Render ``requires`` of a step for each cell.
+- ``check`` reports targets that no step can measure, and applies most lints.
+- ``check_duplicate_metrics`` reports two steps that measure the same metric of one benchmark: it would be unclear which
+  samples count.
+- ``check_hierarchy`` has the lints for the optimization hierarchy: cheap techniques with large effects come before
+  costlier ones.
+- ``requires_of`` renders ``requires`` of a step for each cell.
 """
 
 from __future__ import annotations
@@ -42,80 +43,6 @@ from perfflow.workflow.roles import names_its_own_benchmarks
 
 COMPUTE_FIRST = "compute-first"
 ORDER = "hierarchy-order"
-_KNOWN = (*TECHNIQUES, OUTSIDE)
-
-
-def check_hierarchy(draft: Draft, *, compute_allowed: bool) -> None:
-    """Report unknown techniques, ``compute`` before cheaper techniques, and candidates out of order."""
-    optimize = draft.workflow.stages["optimize"]
-    ruled_out = optimize.ruled_out or {}
-    for name in ruled_out:
-        if name not in _KNOWN:
-            place = ("stages", "optimize", "ruled-out", name)
-            draft.complain(place, f"unknown technique `{name}`", did_you_mean(name, _KNOWN, "techniques"), key=True)
-    tried = {step.technique for step in optimize.steps} | set(ruled_out)
-    missing = [name for name in TECHNIQUES[: TECHNIQUES.index("compute")] if name not in tried]
-    for step in optimize.steps:
-        _check_technique(draft, step)
-        if step.technique == "compute" and missing and not compute_allowed:
-            hint = f"add candidates for {', '.join(missing)}, or list them under `ruled-out` with the reason"
-            loc = (*draft.steps[step.id], "technique")
-            draft.complain(loc, "`compute` comes before cheaper techniques", hint, rule=COMPUTE_FIRST)
-    _check_order(draft, [step for step in optimize.steps if step.technique in TECHNIQUES])
-
-
-def _check_technique(draft: Draft, step: Step) -> None:
-    loc = draft.steps[step.id]
-    if step.technique is None:
-        if not draft.wrong_keys(loc):
-            hint = f"add `technique`: one of {', '.join(_KNOWN)}"
-            draft.complain(loc, f"the candidate `{step.id}` has no `technique`", hint)
-    elif step.technique not in _KNOWN:
-        hint = did_you_mean(step.technique, _KNOWN, "techniques")
-        draft.complain((*loc, "technique"), f"unknown technique {step.technique!r}", hint)
-
-
-def _check_order(draft: Draft, steps: Sequence[Step]) -> None:
-    """Warn about each candidate after one with a costlier technique; ``configuration`` may be anywhere."""
-    for number, step in enumerate(steps):
-        costliest = max(steps[: number + 1], key=lambda item: rank(str(item.technique)))
-        if rank(str(costliest.technique)) > rank(str(step.technique)) and ORDER not in step.allow:
-            _warn_of_order(draft, step, costliest)
-
-
-def _warn_of_order(draft: Draft, step: Step, costlier: Step) -> None:
-    message = f"`{step.id}` ({step.technique}) comes after `{costlier.id}` ({costlier.technique}), a costlier technique"
-    hint = f"move it before that candidate, or give a reason: `allow: {{{ORDER}: ...}}`"
-    draft.warn((*draft.steps[step.id], "technique"), message, hint, rule=ORDER)
-
-
-def requires_of(item: Planned, params: Mapping[str, Any]) -> Requires | None:
-    """Return the requirements of a cell; strings that render to '' are dropped.
-
-    Raises ExpressionError: only ``params`` and ``matrix`` are known before the run.
-    """
-    asked = item.step.requires
-    if asked is None:
-        return None
-    context = {"params": params, "matrix": item.cell}
-
-    def rendered(value: list[str] | str | None) -> list[str]:
-        texts = [value] if isinstance(value, str) else value or []
-        return [text for text in (str(render(text, context)).strip() for text in texts) if text]
-
-    return asked.model_copy(update={"tool": rendered(asked.tool), "label": rendered(asked.label)})
-
-
-def check_requirements(draft: Draft, plan: Plan) -> None:
-    """Report requirements that cannot be rendered before the run."""
-    for item in plan.steps:
-        loc = (*draft.steps[item.step.id], "requires")
-        try:
-            requires_of(item, plan.params)
-        except ExpressionError as error:
-            if not any(place[: len(loc)] == loc for place in draft.wrong):
-                hint = error.hint or "`requires` can use only `params` and `matrix`"
-                draft.complain(loc, str(error), hint, find=error.near)
 
 
 ONE_SIDED = "one-sided"
@@ -415,3 +342,79 @@ def _certain_metrics(item: Planned, plan: Plan) -> frozenset[str]:
 def _both_yield(one: Planned, other: Planned, metric: str) -> bool:
     """Return whether both steps produce the metric: tools may omit metrics, except time and those of ``parse``."""
     return metric == "time" or (one.tool is other.tool) or not (one.tool and other.tool)
+
+
+_KNOWN = (*TECHNIQUES, OUTSIDE)
+
+
+def check_hierarchy(draft: Draft, *, compute_allowed: bool) -> None:
+    """Report unknown techniques, ``compute`` before cheaper techniques, and candidates out of order."""
+    optimize = draft.workflow.stages["optimize"]
+    ruled_out = optimize.ruled_out or {}
+    for name in ruled_out:
+        if name not in _KNOWN:
+            place = ("stages", "optimize", "ruled-out", name)
+            draft.complain(place, f"unknown technique `{name}`", did_you_mean(name, _KNOWN, "techniques"), key=True)
+    tried = {step.technique for step in optimize.steps} | set(ruled_out)
+    missing = [name for name in TECHNIQUES[: TECHNIQUES.index("compute")] if name not in tried]
+    for step in optimize.steps:
+        _check_technique(draft, step)
+        if step.technique == "compute" and missing and not compute_allowed:
+            hint = f"add candidates for {', '.join(missing)}, or list them under `ruled-out` with the reason"
+            loc = (*draft.steps[step.id], "technique")
+            draft.complain(loc, "`compute` comes before cheaper techniques", hint, rule=COMPUTE_FIRST)
+    _check_order(draft, [step for step in optimize.steps if step.technique in TECHNIQUES])
+
+
+def _check_technique(draft: Draft, step: Step) -> None:
+    loc = draft.steps[step.id]
+    if step.technique is None:
+        if not draft.wrong_keys(loc):
+            hint = f"add `technique`: one of {', '.join(_KNOWN)}"
+            draft.complain(loc, f"the candidate `{step.id}` has no `technique`", hint)
+    elif step.technique not in _KNOWN:
+        hint = did_you_mean(step.technique, _KNOWN, "techniques")
+        draft.complain((*loc, "technique"), f"unknown technique {step.technique!r}", hint)
+
+
+def _check_order(draft: Draft, steps: Sequence[Step]) -> None:
+    """Warn about each candidate after one with a costlier technique; ``configuration`` may be anywhere."""
+    for number, step in enumerate(steps):
+        costliest = max(steps[: number + 1], key=lambda item: rank(str(item.technique)))
+        if rank(str(costliest.technique)) > rank(str(step.technique)) and ORDER not in step.allow:
+            _warn_of_order(draft, step, costliest)
+
+
+def _warn_of_order(draft: Draft, step: Step, costlier: Step) -> None:
+    message = f"`{step.id}` ({step.technique}) comes after `{costlier.id}` ({costlier.technique}), a costlier technique"
+    hint = f"move it before that candidate, or give a reason: `allow: {{{ORDER}: ...}}`"
+    draft.warn((*draft.steps[step.id], "technique"), message, hint, rule=ORDER)
+
+
+def requires_of(item: Planned, params: Mapping[str, Any]) -> Requires | None:
+    """Return the requirements of a cell; strings that render to '' are dropped.
+
+    Raises ExpressionError: only ``params`` and ``matrix`` are known before the run.
+    """
+    requires = item.step.requires
+    if requires is None:
+        return None
+    context = {"params": params, "matrix": item.cell}
+
+    def rendered(value: list[str] | str | None) -> list[str]:
+        texts = [value] if isinstance(value, str) else value or []
+        return [text for text in (str(render(text, context)).strip() for text in texts) if text]
+
+    return requires.model_copy(update={"tool": rendered(requires.tool), "label": rendered(requires.label)})
+
+
+def check_requirements(draft: Draft, plan: Plan) -> None:
+    """Report requirements that cannot be rendered before the run."""
+    for item in plan.steps:
+        loc = (*draft.steps[item.step.id], "requires")
+        try:
+            requires_of(item, plan.params)
+        except ExpressionError as error:
+            if not any(place[: len(loc)] == loc for place in draft.wrong):
+                hint = error.hint or "`requires` can use only `params` and `matrix`"
+                draft.complain(loc, str(error), hint, find=error.near)

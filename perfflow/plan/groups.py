@@ -1,9 +1,8 @@
 """Divide a plan into groups of steps; each group runs in one job on one machine.
 
 Both sides of a benchmark and the steps that build, profile and check it stay together, so that figures from different
-machines are never compared. Benchmarks that share no steps may run on different machines.
-
-Render ``runs-on`` of a step for each cell: the machine to measure on.
+machines are never compared. Benchmarks that share no steps may run on different machines. ``place_of`` renders
+``runs-on`` of a step for each cell: the machine to measure on.
 """
 
 from __future__ import annotations
@@ -97,11 +96,11 @@ def check_runs_on(draft: Draft, plan: Plan) -> None:
                 message = f"step `{item.step.id}` does not measure, so it cannot have `runs-on`"
                 draft.complain(loc, message, hint, key=True)
             continue
-        own = item.step.runs_on is not None
+        is_of_step = item.step.runs_on is not None
         try:
             place_of(item, plan)
         except ExpressionError as error:
-            where = loc if own else ("defaults", "runs-on")
+            where = loc if is_of_step else ("defaults", "runs-on")
             if not any(place[: len(where)] == where for place in draft.wrong):
                 hint = error.hint or "`runs-on` can use only `params` and `matrix`"
                 draft.complain(where, str(error), hint, find=error.near)
@@ -214,22 +213,24 @@ def groups(
     shares: dict[NodeRequirement, list[_Share]] = defaultdict(list)
     for items in [rest] if _is_whole(rest) else _joined(plan, [item for item in rest if item not in once]):
         shares[place_of_all(plan, items)] += _shares(items, known, lengths.least)
-    found = [(place, part) for place, own in shares.items() for part in _cut(own, lengths, lengths.machines(place))]
+    placed = [
+        (place, part) for place, members in shares.items() for part in _cut(members, lengths, lengths.machines(place))
+    ]
     for item in once:
         # A check of the whole program runs once, in the first group that has a suitable place.
-        asked = place_of(item, plan)
-        own = next((part for place, part in found if asked in (ANYWHERE, place)), None)
-        if own is None:
-            found.append((asked, own := []))
-        own.append(_Share((item.id,), known.of(item.id)))
-    if not found and along:
-        found = [(ANYWHERE, [])]
+        needed = place_of(item, plan)
+        members = next((part for place, part in placed if needed in (ANYWHERE, place)), None)
+        if members is None:
+            placed.append((needed, members := []))
+        members.append(_Share((item.id,), known.of(item.id)))
+    if not placed and along:
+        placed = [(ANYWHERE, [])]
     spent = sum(known.of(item.id) for item in along)
     order = {item.id: number for number, item in enumerate(chosen)}
     carried = [item.id for item in along]
     return _with_unknown(
-        _group(f"g{number}", order, [_Share(tuple(carried), spent), *own], place)
-        for number, (place, own) in enumerate(found, 1)
+        _group(f"g{number}", order, [_Share(tuple(carried), spent), *members], place)
+        for number, (place, members) in enumerate(placed, 1)
     )
 
 
@@ -249,7 +250,7 @@ def sharded(plan: Plan, selected: Collection[str], shard: Shard, *, in_trees: bo
         raise UserError.of(text, "leave out --shard, or select the measuring steps with --stage or --only")
     along = [item for item in chosen if item.role in _ALONG or (in_trees and _follows(item))]
     once = [item for item in chosen if item not in along and _is_of_no_benchmark(item)]
-    found, parts = [item.id for item in along], {}
+    ids, parts = [item.id for item in along], {}
     joined = _joined(plan, [item for item in chosen if item not in along and item not in once])
     for number, items in enumerate([*joined, *([item] for item in once)]):
         # Each suite begins with another shard, so that many small suites are divided evenly, too.
@@ -258,9 +259,9 @@ def sharded(plan: Plan, selected: Collection[str], shard: Shard, *, in_trees: bo
         if suite:
             parts[suite.id] = Benchmarks(first=first, turns=shard.count)
         if suite or not first:
-            found += [item.id for item in items]
-    wanted = set(found)
-    return Group(str(shard), tuple(item.id for item in chosen if item.id in wanted), ANYWHERE, 0.0, parts)
+            ids += [item.id for item in items]
+    chosen_ids = set(ids)
+    return Group(str(shard), tuple(item.id for item in chosen if item.id in chosen_ids), ANYWHERE, 0.0, parts)
 
 
 @dataclass(frozen=True)
@@ -284,9 +285,9 @@ def _group(name: str, order: Mapping[str, int], shares: Sequence[_Share], place:
     return Group(name, steps, place, sum(share.seconds for share in shares), named)
 
 
-def _with_unknown(found: Iterable[Group]) -> list[Group]:
+def _with_unknown(divided: Iterable[Group]) -> list[Group]:
     """Assign still unknown benchmarks of each divided suite to the last group that has a part of the suite."""
-    shared = list(found)
+    shared = list(divided)
     having: dict[str, list[int]] = defaultdict(list)
     for number, group in enumerate(shared):
         for suite in group.parts:
@@ -321,10 +322,10 @@ def _joined(plan: Plan, items: Sequence[Planned]) -> list[list[Planned]]:
     graph.add_edges_from((one, other) for one, other in needed if other in graph)
     graph.add_edges_from(_about_the_same(plan, items))
     parts = {name: number for number, names in enumerate(nx.connected_components(graph)) for name in names}
-    found: dict[int, list[Planned]] = defaultdict(list)
+    by_part: dict[int, list[Planned]] = defaultdict(list)
     for item in items:
-        found[parts[item.id]].append(item)
-    return list(found.values())
+        by_part[parts[item.id]].append(item)
+    return list(by_part.values())
 
 
 def _about_the_same(plan: Plan, items: Sequence[Planned]) -> Iterator[tuple[str, str]]:
@@ -347,12 +348,12 @@ def _about_the_same(plan: Plan, items: Sequence[Planned]) -> Iterator[tuple[str,
 
 def place_of_all(plan: Plan, items: Sequence[Planned]) -> NodeRequirement:
     """Return the place of steps that belong together. Raises ConflictError if they require different places."""
-    asked = [(item.id, place_of(item, plan)) for item in items]
-    asked = [(step, place) for step, place in asked if place != ANYWHERE]
-    if not asked:
+    places = [(item.id, place_of(item, plan)) for item in items]
+    places = [(step, place) for step, place in places if place != ANYWHERE]
+    if not places:
         return ANYWHERE
-    one, first = asked[0]
-    for other, place in asked[1:]:
+    one, first = places[0]
+    for other, place in places[1:]:
         if place != first:
             text = f"`{one}` and `{other}` handle the same benchmark, but run on {first.shown} and {place.shown}"
             raise ConflictError(f"{text}: set the same `runs-on` in both")
@@ -390,14 +391,14 @@ def _can_be_shared_out(item: Planned) -> bool:
 def _cut(shares: Sequence[_Share], lengths: Lengths, machines: int) -> list[list[_Share]]:
     """Divide shares into groups of about equal duration, in their order."""
     whole = sum(share.seconds for share in shares)
-    wanted = max(math.ceil(whole / lengths.most), min(machines, int(whole // lengths.least)), 1)
-    number = min(wanted, len(shares))
-    found: list[list[_Share]] = []
+    most_groups = max(math.ceil(whole / lengths.most), min(machines, int(whole // lengths.least)), 1)
+    number = min(most_groups, len(shares))
+    cut: list[list[_Share]] = []
     passed = 0.0
     for left, share in zip(range(len(shares), 0, -1), shares, strict=True):
         # Leave at least one share for each remaining group.
-        if not found or passed >= whole * len(found) / number or left <= number - len(found):
-            found.append([])
-        found[-1].append(share)
+        if not cut or passed >= whole * len(cut) / number or left <= number - len(cut):
+            cut.append([])
+        cut[-1].append(share)
         passed += share.seconds
-    return found
+    return cut

@@ -1,18 +1,15 @@
 """Make a plan of a workflow: expand matrices and order the steps, and report errors.
 
-Expand the matrix of a step into cells, in the order of the file.
-
-Read the values of the parameters of a workflow: defaults, and ``--set NAME=VALUE`` with the parameter's type.
-
-Find the steps whose outputs a step uses, and the steps that depend on a step.
-
-Determine the steps that build the trees to measure.
-
-Render the globs of benchmarks under ``expect`` and ``confirms`` for a cell of a step.
-
-Determine the steps that are measured over several code layouts: from the workflow, else by default.
-
-Read the optimize stage of a plan: the steps that build, measure, check and profile a tree, and the goal.
+- ``make`` makes the plan. ``unavailable`` reports keys that this version cannot run.
+- ``cells`` expands the matrix of a step into cells, in the order of the file.
+- ``parameter_values`` reads the values of the parameters of a workflow: defaults, and ``--set NAME=VALUE`` with the
+  parameter's type.
+- ``read_by`` finds the steps whose outputs a step uses, and ``users_of`` the steps that depend on a step.
+- ``building_steps`` are the steps that build the trees to measure.
+- ``confirmed_by`` and ``expected_of`` render the globs of benchmarks under ``confirms`` and ``expect`` for a cell.
+- ``layouts_asked`` tells over how many code layouts a step is measured, by the workflow or else by default.
+  ``draws_layouts`` tells whether any step may need several.
+- ``stage_plan`` reads the optimize stage: the steps that build, measure, check and profile a tree, and the goal.
 """
 
 from __future__ import annotations
@@ -55,105 +52,6 @@ from perfflow.workflow.roles import (
 )
 
 Cell = Mapping[str, Scalar]
-
-
-def cells(matrix: Matrix | None) -> list[Cell]:
-    """Return all combinations without ``exclude`` and with ``include``; one empty cell if there is no matrix.
-
-    As in GitHub Actions, an include extends every original cell whose values it does not change, or else becomes a new
-    cell. At most MAX_CELLS combinations are created; larger matrices are reported elsewhere.
-    """
-    if matrix is None:
-        return [{}]
-    keys = list(matrix.axes)
-    combinations = itertools.islice(itertools.product(*matrix.axes.values()), MAX_CELLS)
-    grid = [dict(zip(keys, combination, strict=True)) for combination in combinations if keys]
-    grid = [cell for cell in grid if not any(_agrees(cell, out) for out in matrix.exclude)]
-    alone: list[Cell] = []
-    for extra in matrix.include:
-        axes = {key: value for key, value in extra.items() if key in keys}
-        extended = [cell for cell in grid if _agrees(cell, axes)]
-        for cell in extended:
-            cell.update(extra)
-        if not extended:
-            alone.append(dict(extra))
-    return [*grid, *alone]
-
-
-def rendered_cell(matrix: Matrix, params: Mapping[str, Any]) -> Matrix:
-    """Return the matrix with its expressions rendered; the items of a list replace its expression.
-
-    Raises ExpressionError if a value is not a scalar, or if there are no cells or too many.
-    """
-    if not any(isinstance(value, str) and OPEN in value for value in _values(matrix)):
-        return matrix
-    context = {"params": params}
-    axes = {key: list(_items(key, values, context)) for key, values in matrix.axes.items()}
-    for key, values in axes.items():
-        if not values:
-            raise ExpressionError(f"matrix key `{key}` has no values", hint="give the parameter at least one value")
-    if (count := math.prod(len(values) for values in axes.values())) > MAX_CELLS:
-        raise ExpressionError(f"the matrix has {count} cells, more than {MAX_CELLS}", hint="remove values")
-    cells = {
-        name: [{key: _one(key, value, context) for key, value in cell.items()} for cell in given]
-        for name, given in (("include", matrix.include), ("exclude", matrix.exclude))
-    }
-    return Matrix.model_validate({**axes, **cells})
-
-
-def _values(matrix: Matrix) -> Iterator[Scalar]:
-    for values in (*matrix.axes.values(), *(cell.values() for cell in (*matrix.include, *matrix.exclude))):
-        yield from values
-
-
-def _items(key: str, values: list[Scalar], context: Mapping[str, Any]) -> Iterator[Scalar]:
-    for value in values:
-        found = render(value, context) if isinstance(value, str) else value
-        for item in found if isinstance(found, list) else [found]:
-            yield _scalar(key, value, item)
-
-
-def _one(key: str, value: Scalar, context: Mapping[str, Any]) -> Scalar:
-    return _scalar(key, value, render(value, context) if isinstance(value, str) else value)
-
-
-def _scalar(key: str, text: Scalar, value: object) -> Scalar:
-    if isinstance(value, str | int | float | bool):
-        return value
-    hint = "use a string, a number, a boolean, or a parameter of the type list"
-    message = f"matrix key `{key}`: a value of type {type(value).__name__} is not allowed"
-    raise ExpressionError(message, str(text), hint)
-
-
-def _agrees(cell: Cell, other: Cell) -> bool:
-    # True equals 1 in Python, but not in a workflow.
-    return all(key in cell and cell_text(cell[key]) == cell_text(value) for key, value in other.items())
-
-
-def suffix(cell: Cell) -> str:
-    """Return ``[k=v,l=w]``, or '' for an empty cell."""
-    return f"[{','.join(f'{key}={cell_text(value)}' for key, value in cell.items())}]" if cell else ""
-
-
-def first_of(key: str, cell: Cell, cells: Sequence[Cell]) -> Cell | None:
-    """Return the first cell that differs from ``cell`` only in ``key``; None if it is this one, or without a key."""
-    bare = _without(key, cell)
-    first = next((other for other in cells if key in other and _without(key, other) == bare), cell)
-    return None if not key or first == cell else first
-
-
-def _without(key: str, cell: Cell) -> Cell:
-    return {name: value for name, value in cell.items() if name != key}
-
-
-def cell_text(value: Scalar) -> str:
-    """Return a value as the names of cells show it."""
-    return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def shared_cells(cell: Cell, other: Cell) -> bool:
-    """Return whether two cells have equal values for the keys that both have."""
-    return all(other[key] == value for key, value in cell.items() if key in other)
 
 
 MOST_CELLS = 8000
@@ -229,18 +127,18 @@ def make(draft: Draft, criteria: Criteria, params: Mapping[str, Any]) -> Plan:
         if item.benchmark and has_command(item.step):
             commands.setdefault(item.benchmark, []).append(item)
     parts = {item.id: list(_with_sources(draft, item, commands, planned)) for item in planned}
-    ids = {name: [item.id for item in found] for name, found in parts.items()}
+    ids = {name: [item.id for item in of_step] for name, of_step in parts.items()}
     watched = [
         replace(item, needs=_parts_of(item.needs, ids), after=_parts_of(item.after, ids))
-        for found in parts.values()
-        for item in found
+        for of_step in parts.values()
+        for item in of_step
     ]
     added = list(_for_targets(criteria, watched))
-    own = {item.id: item.step.id for item in watched}
+    step_ids = {item.id: item.step.id for item in watched}
     # Problems of an added step are shown at the suite that it counts.
-    draft.steps.update({item.step.id: draft.steps[own[item.watches]] for item in added})
+    draft.steps.update({item.step.id: draft.steps[step_ids[item.watches]] for item in added})
     following = {item.id: [item, *(other for other in added if other.watches == item.id)] for item in watched}
-    ordered = _ordered(draft, [item for found in following.values() for item in found])
+    ordered = _ordered(draft, [item for of_step in following.values() for item in of_step])
     return Plan(draft.workflow, params, criteria, tuple(ordered), {item.id: item for item in ordered})
 
 
@@ -312,8 +210,8 @@ def _expand(draft: Draft, params: Mapping[str, Any]) -> Iterator[Planned]:
             cells[step.id], left = [{}], MOST_CELLS
     before: tuple[str, ...] = ()
     for stage, step, _ in each_step(draft):
-        own = [step.id + suffix(cell) for cell in cells[step.id]]
-        for cell, cell_id in zip(cells[step.id], own, strict=True):
+        ids = [step.id + suffix(cell) for cell in cells[step.id]]
+        for cell, cell_id in zip(cells[step.id], ids, strict=True):
             yield Planned(
                 id=cell_id,
                 step=step,
@@ -328,25 +226,25 @@ def _expand(draft: Draft, params: Mapping[str, Any]) -> Iterator[Planned]:
                 against=first_of(step.axis, cell, cells[step.id]),
             )
         # A step with `needs` may start early, so the next step waits for it and for all steps before it.
-        before = (*before, *own) if step.needs is not None or not own else tuple(own)
+        before = (*before, *ids) if step.needs is not None or not ids else tuple(ids)
 
 
 def _cells(draft: Draft, step: Step, loc: Loc, params: Mapping[str, Any]) -> list[Cell]:
     """Return the cells of a step; duplicate cells, and a matrix without cells, are errors."""
     place = (*loc, "matrix")
     try:
-        found = cells(step.matrix and rendered_cell(step.matrix, params))
+        expanded = cells(step.matrix and rendered_cell(step.matrix, params))
     except ExpressionError as error:
         if not draft.wrong_keys(place):
             hint = error.hint or "a matrix can use only `params`"
             draft.complain(place, str(error), hint, find=error.near, key=not error.near)
         return [{}]
-    if not found and not draft.wrong_keys(place):
+    if not expanded and not draft.wrong_keys(place):
         draft.complain(
             place, "the matrix has no cells", "remove items from `exclude`, which matches all cells", key=True
         )
-    named = {suffix(cell): cell for cell in found}
-    if len(named) < len(found) and not draft.wrong_keys(place):
+    named = {suffix(cell): cell for cell in expanded}
+    if len(named) < len(expanded) and not draft.wrong_keys(place):
         draft.complain(place, "the matrix has a duplicate cell", "check `include`", key=True)
     return list(named.values())
 
@@ -574,20 +472,119 @@ def _watched(item: Planned) -> tuple[str, ...]:
 
 def unavailable(draft: Draft) -> list[Problem]:
     """Return an error for each key that the format allows but this version cannot run, so that none is ignored."""
-    found = []
+    problems = []
     candidates = CANDIDATES_STAGE in draft.workflow.stages
     for stage, step, loc in each_step(draft):
         if step.background and candidates and stage != "setup":
             message = f"with candidates, a service in the stage `{stage}` is not available in this version of perfflow"
             hint = "move it to the `setup` stage, where all trees share one service"
-            found.append(Problem(message, hint, draft.document.place((*loc, "background"), key=True)))
+            problems.append(Problem(message, hint, draft.document.place((*loc, "background"), key=True)))
         keys = [
             f"candidate.{key}" for key in ("ref", "patch", "matrix") if step.candidate and getattr(step.candidate, key)
         ]
         for key in keys:
             place = draft.document.place((*loc, *key.split(".")), key=True)
-            found.append(Problem(f"`{key}` is not available in this version of perfflow", "", place))
-    return list(dict.fromkeys(found))
+            problems.append(Problem(f"`{key}` is not available in this version of perfflow", "", place))
+    return list(dict.fromkeys(problems))
+
+
+def cells(matrix: Matrix | None) -> list[Cell]:
+    """Return all combinations without ``exclude`` and with ``include``; one empty cell if there is no matrix.
+
+    As in GitHub Actions, an include extends every original cell whose values it does not change, or else becomes a new
+    cell. At most MAX_CELLS combinations are created; larger matrices are reported elsewhere.
+    """
+    if matrix is None:
+        return [{}]
+    keys = list(matrix.axes)
+    combinations = itertools.islice(itertools.product(*matrix.axes.values()), MAX_CELLS)
+    grid = [dict(zip(keys, combination, strict=True)) for combination in combinations if keys]
+    grid = [cell for cell in grid if not any(_agrees(cell, out) for out in matrix.exclude)]
+    alone: list[Cell] = []
+    for extra in matrix.include:
+        axes = {key: value for key, value in extra.items() if key in keys}
+        extended = [cell for cell in grid if _agrees(cell, axes)]
+        for cell in extended:
+            cell.update(extra)
+        if not extended:
+            alone.append(dict(extra))
+    return [*grid, *alone]
+
+
+def rendered_cell(matrix: Matrix, params: Mapping[str, Any]) -> Matrix:
+    """Return the matrix with its expressions rendered; the items of a list replace its expression.
+
+    Raises ExpressionError if a value is not a scalar, or if there are no cells or too many.
+    """
+    if not any(isinstance(value, str) and OPEN in value for value in _values(matrix)):
+        return matrix
+    context = {"params": params}
+    axes = {key: list(_items(key, values, context)) for key, values in matrix.axes.items()}
+    for key, values in axes.items():
+        if not values:
+            raise ExpressionError(f"matrix key `{key}` has no values", hint="give the parameter at least one value")
+    if (count := math.prod(len(values) for values in axes.values())) > MAX_CELLS:
+        raise ExpressionError(f"the matrix has {count} cells, more than {MAX_CELLS}", hint="remove values")
+    cells = {
+        name: [{key: _one(key, value, context) for key, value in cell.items()} for cell in given]
+        for name, given in (("include", matrix.include), ("exclude", matrix.exclude))
+    }
+    return Matrix.model_validate({**axes, **cells})
+
+
+def _values(matrix: Matrix) -> Iterator[Scalar]:
+    for values in (*matrix.axes.values(), *(cell.values() for cell in (*matrix.include, *matrix.exclude))):
+        yield from values
+
+
+def _items(key: str, values: list[Scalar], context: Mapping[str, Any]) -> Iterator[Scalar]:
+    for value in values:
+        found = render(value, context) if isinstance(value, str) else value
+        for item in found if isinstance(found, list) else [found]:
+            yield _scalar(key, value, item)
+
+
+def _one(key: str, value: Scalar, context: Mapping[str, Any]) -> Scalar:
+    return _scalar(key, value, render(value, context) if isinstance(value, str) else value)
+
+
+def _scalar(key: str, text: Scalar, value: object) -> Scalar:
+    if isinstance(value, str | int | float | bool):
+        return value
+    hint = "use a string, a number, a boolean, or a parameter of the type list"
+    message = f"matrix key `{key}`: a value of type {type(value).__name__} is not allowed"
+    raise ExpressionError(message, str(text), hint)
+
+
+def _agrees(cell: Cell, other: Cell) -> bool:
+    # True equals 1 in Python, but not in a workflow.
+    return all(key in cell and cell_text(cell[key]) == cell_text(value) for key, value in other.items())
+
+
+def suffix(cell: Cell) -> str:
+    """Return ``[k=v,l=w]``, or '' for an empty cell."""
+    return f"[{','.join(f'{key}={cell_text(value)}' for key, value in cell.items())}]" if cell else ""
+
+
+def first_of(key: str, cell: Cell, cells: Sequence[Cell]) -> Cell | None:
+    """Return the first cell that differs from ``cell`` only in ``key``; None if it is this one, or without a key."""
+    bare = _without(key, cell)
+    first = next((other for other in cells if key in other and _without(key, other) == bare), cell)
+    return None if not key or first == cell else first
+
+
+def _without(key: str, cell: Cell) -> Cell:
+    return {name: value for name, value in cell.items() if name != key}
+
+
+def cell_text(value: Scalar) -> str:
+    """Return a value as the names of cells show it."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def shared_cells(cell: Cell, other: Cell) -> bool:
+    """Return whether two cells have equal values for the keys that both have."""
+    return all(other[key] == value for key, value in cell.items() if key in other)
 
 
 MISSING = "missing-parameter"
@@ -791,16 +788,16 @@ def _checking_steps(plan: Plan, later: frozenset[str]) -> tuple[str, ...]:
     stages = {*later, *correctness}
     able = [item for item in plan.steps if item.stage in stages and item.step.candidates]
     # A work step in a correctness stage is there for the checks.
-    wanted = {
+    new_ids = {
         item.id for item in able if item.role is Role.CHECK or (item.role is Role.WORK and item.stage in correctness)
     }
     work = {item.id for item in able if item.role is Role.WORK}
-    found: set[str] = set()
-    while wanted:
-        found |= wanted
-        needed = {name for each in wanted for name in (*plan.by_id[each].needs, *read_by(plan, plan.by_id[each]))}
-        wanted = (needed & work) - found
-    return tuple(item.id for item in plan.steps if item.id in found)
+    needed_ids: set[str] = set()
+    while new_ids:
+        needed_ids |= new_ids
+        needed = {name for each in new_ids for name in (*plan.by_id[each].needs, *read_by(plan, plan.by_id[each]))}
+        new_ids = (needed & work) - needed_ids
+    return tuple(item.id for item in plan.steps if item.id in needed_ids)
 
 
 def stage_plan(plan: Plan) -> StagePlan | None:
@@ -808,12 +805,12 @@ def stage_plan(plan: Plan) -> StagePlan | None:
     candidates = tuple(item for item in plan.steps if item.role is Role.CANDIDATE)
     if not candidates:
         return None
-    own, names = plan.stage(CANDIDATES_STAGE), list(plan.workflow.stages)
+    stage, names = plan.stage(CANDIDATES_STAGE), list(plan.workflow.stages)
     later = frozenset(names[names.index(CANDIDATES_STAGE) + 1 :])
     earlier = [item for item in plan.steps if item.stage not in later]
-    accept = read_share(own.accept) if own.accept else ACCEPT
+    accept = read_share(stage.accept) if stage.accept else ACCEPT
     return StagePlan(
-        own,
+        stage,
         candidates,
         building=building_steps(plan),
         # A step with `candidate` or `variants` compares its own two sides.
@@ -825,7 +822,7 @@ def stage_plan(plan: Plan) -> StagePlan | None:
         checking=_checking_steps(plan, later),
         profiling=tuple(item.id for item in earlier if item.role is Role.PROFILE),
         later=later,
-        goal=goal_of(plan.criteria, own.objective, own.guard, accept),
-        diminishing=read_share(own.diminishing) if own.diminishing else DIMINISHING,
-        attempts=own.attempts or ATTEMPTS,
+        goal=goal_of(plan.criteria, stage.objective, stage.guard, accept),
+        diminishing=read_share(stage.diminishing) if stage.diminishing else DIMINISHING,
+        attempts=stage.attempts or ATTEMPTS,
     )

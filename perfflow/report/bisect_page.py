@@ -1,6 +1,7 @@
-"""A bisection as text for a terminal, and as a page.
+"""A bisection and a calibration, each as text for a terminal and as a page.
 
-A calibration as a table for a terminal, with one block per benchmark and one line per metric, and as a page.
+``text`` and ``variables`` are for a bisection. ``render`` shows a calibration as a table with one block per benchmark
+and one line per metric.
 """
 
 from __future__ import annotations
@@ -52,32 +53,32 @@ def variables(found: Bisected) -> dict[str, Any]:
     return {"found": found, "headline_lines": list(_headline(found)), "revisions": revisions}
 
 
-def _headline(found: Bisected) -> Iterator[str]:
-    first, regression = found.first_bad, found.regression
+def _headline(bisected: Bisected) -> Iterator[str]:
+    first, regression = bisected.first_bad, bisected.regression
     if first and regression:
         yield f"first bad commit: {first.revision} {first.subject}"
         yield f"  author:     {first.author}"
         yield f"  date:       {first.date}"
-        known = found.of(first.revision)
+        known = bisected.of(first.revision)
         what = f"{regression.benchmark} {in_words(regression.metric)}"
-        yield f"  regression: {what} {change_text(known.change if known else None)} from good {_short(found.good)}"
+        yield f"  regression: {what} {change_text(known.change if known else None)} from good {_short(bisected.good)}"
         for parent in first.parents:
-            yield f"  its parent: {parent[:SHORT]} {_parent(found, parent)}"
-        shown = ", ".join(found.files[:_MOST_FILES])
-        more = len(found.files) - _MOST_FILES
+            yield f"  its parent: {parent[:SHORT]} {_parent(bisected, parent)}"
+        shown = ", ".join(bisected.files[:_MOST_FILES])
+        more = len(bisected.files) - _MOST_FILES
         yield f"  files:      {shown}" + (f" and {more} more" if more > 0 else "")
         return
-    if regression and found.left:
-        yield f"{found.outcome.value}: {found.why}; the first bad commit is one of {len(found.left)}:"
-        yield from (f"  {_short(item)} {item.subject}" for item in found.left[:_MOST_LEFT])
-        if len(found.left) > _MOST_LEFT:
-            yield f"  and {len(found.left) - _MOST_LEFT} more"
+    if regression and bisected.left:
+        yield f"{bisected.outcome.value}: {bisected.why}; the first bad commit is one of {len(bisected.left)}:"
+        yield from (f"  {_short(item)} {item.subject}" for item in bisected.left[:_MOST_LEFT])
+        if len(bisected.left) > _MOST_LEFT:
+            yield f"  and {len(bisected.left) - _MOST_LEFT} more"
         yield f"  regression: {regression.benchmark} {in_words(regression.metric)} {change_text(regression.change)}"
         return
     texts = {BisectionOutcome.NOT_MEASURED: "could not measure", BisectionOutcome.SAME: "nothing to bisect (same)"}
-    yield f"{texts.get(found.outcome, found.outcome.value)}: {found.why}"
-    yield f"  good: {_short(found.good)} {found.good.subject}"
-    yield f"  bad:  {_short(found.bad)} {found.bad.subject}"
+    yield f"{texts.get(bisected.outcome, bisected.outcome.value)}: {bisected.why}"
+    yield f"  good: {_short(bisected.good)} {bisected.good.subject}"
+    yield f"  bad:  {_short(bisected.bad)} {bisected.bad.subject}"
 
 
 def _parent(found: Bisected, parent: str) -> str:
@@ -91,9 +92,9 @@ def _short(commit: Described) -> str:
     return commit.revision[:SHORT]
 
 
-def _tried(found: Bisected) -> Table:
+def _tried(bisected: Bisected) -> Table:
     """Return each tried revision with its change from the good one."""
-    changes = [ratio_of_interval(item.change if item.pairs else None) for item in found.tried]
+    changes = [ratio_of_interval(item.change if item.pairs else None) for item in bisected.tried]
     axis, bars = on_one_axis(changes, percent=True)
     columns = [
         name("Revision"),
@@ -104,7 +105,7 @@ def _tried(found: Bisected) -> Table:
         value("Took", rank=3),
         words("Subject"),
     ]
-    return table(columns, map(_row, found.tried, bars))
+    return table(columns, map(_row, bisected.tried, bars))
 
 
 def _row(item: JudgedRevision, bar: Cell) -> tuple[Cell, ...]:
@@ -143,16 +144,16 @@ def render(findings: Sequence[CalibrationFinding], *, width: int, unicode: bool)
 
     if not findings:
         return ""
-    noisy = laid_out(table(_COLUMNS, (tuple(_cells(item)) for item in findings if not item.exact)), width)
+    noisy = laid_out(table(_COLUMNS, (tuple(_cells(finding)) for finding in findings if not finding.exact)), width)
     lines = [noisy.head] if noisy.entries else []
     rows = iter(noisy.entries)
     benchmark = ""
-    for item in findings:
-        if item.benchmark != benchmark:
-            benchmark = item.benchmark
+    for finding in findings:
+        if finding.benchmark != benchmark:
+            benchmark = finding.benchmark
             lines.append(shortened(benchmark, width))
-        lines += [_exact(item)] if item.exact else next(rows)
-        for text in () if item.exact else _remarks(item):
+        lines += [_exact(finding)] if finding.exact else next(rows)
+        for text in () if finding.exact else _remarks(finding):
             lines += wrapped(f"    {visible(text)}", width, "    ")
     if noisy.entries:
         lines += ["", *wrapped(_LEGEND, min(width, _PROSE))]

@@ -1,10 +1,10 @@
-"""The functions that are blamed for a regression, their cost on both sides, and the commits that touched them.
+"""What a gate reports about regressions: counts, blamed functions, impact, and next steps.
 
-The impact of regressions: the absolute change of each value, and the remaining distance to its targets.
-
-Next steps: a task list with owners, and the route that the run takes.
-
-The rows of a gate, counted by decision, and the regressions with their thresholds.
+- ``summary_of`` counts the rows by decision, and lists the regressions with their thresholds.
+- ``blame_of`` lists the functions that are blamed for a regression, their cost on both sides, and the commits that
+  touched them.
+- ``impact_of`` gives the absolute change of each value, and the remaining distance to its targets.
+- ``actions_of`` makes a task list with owners, and ``routed`` gives the route that the run takes.
 """
 
 from __future__ import annotations
@@ -310,22 +310,22 @@ def interval_text(item: Attribution) -> str:
     return f"{share_text(item.share)} [{share_text(item.share_low)}, {share_text(item.share_high)}]"
 
 
-def blamed(item: Attribution, column: str = "") -> Blamed:
+def blamed(culprit: Attribution, column: str = "") -> Blamed:
     """Return the texts of one blamed function. ``column``: the unit of the costs in a column, '' for one that suits."""
-    shown = column or shown_unit((item.baseline, item.candidate), item.unit)
+    shown = column or shown_unit((culprit.baseline, culprit.candidate), culprit.unit)
     return Blamed(
-        benchmark=item.benchmark,
-        metric=in_words(item.metric),
-        function=item.function,
-        place=place_of(item),
-        crate=item.crate,
-        region=item.region,
-        values=f"{cost(item.baseline, item.unit, shown)} → {cost(item.candidate, item.unit, shown)}",
-        share=interval_text(item),
-        commits=tuple((short(commit), commit.subject) for commit in item.commits[:MOST_COMMITS]),
-        more=max(0, len(item.commits) - MOST_COMMITS),
-        tool=item.tool,
-        note=item.note,
+        benchmark=culprit.benchmark,
+        metric=in_words(culprit.metric),
+        function=culprit.function,
+        place=place_of(culprit),
+        crate=culprit.crate,
+        region=culprit.region,
+        values=f"{cost(culprit.baseline, culprit.unit, shown)} → {cost(culprit.candidate, culprit.unit, shown)}",
+        share=interval_text(culprit),
+        commits=tuple((short(commit), commit.subject) for commit in culprit.commits[:MOST_COMMITS]),
+        more=max(0, len(culprit.commits) - MOST_COMMITS),
+        tool=culprit.tool,
+        note=culprit.note,
     )
 
 
@@ -333,9 +333,11 @@ def _areas(attributions: Sequence[Attribution]) -> Iterator[Area]:
     """Yield regions before crates, each in the order of its first function."""
     groups: dict[tuple[str, str, str, str], list[Attribution]] = {}
     for kind in ("region", "crate"):
-        for item in attributions:
-            if getattr(item, kind):
-                groups.setdefault((kind, getattr(item, kind), item.metric, item.unit), []).append(item)
+        for attribution in attributions:
+            if getattr(attribution, kind):
+                groups.setdefault((kind, getattr(attribution, kind), attribution.metric, attribution.unit), []).append(
+                    attribution
+                )
     added = {key: _added(items) for key, items in groups.items()}
     for (kind, name, metric, unit), items in groups.items():
         beside = shown_unit([total for (*_, other), total in added.items() if other == unit], unit)
@@ -345,7 +347,7 @@ def _areas(attributions: Sequence[Attribution]) -> Iterator[Area]:
             name=name,
             metric=in_words(metric),
             functions=len(items),
-            benchmarks=tuple(dict.fromkeys(item.benchmark for item in items)),
+            benchmarks=tuple(dict.fromkeys(attribution.benchmark for attribution in items)),
             added=NOTHING if total is None else signed(total, unit, beside),
         )
 

@@ -60,9 +60,9 @@ def to_json(rows: Sequence[Detectable], change: float, budget: float) -> dict[st
 def lines(rows: Sequence[Detectable], change: float, budget: float, file: str, width: int) -> Iterator[str]:
     """Yield the answer as text. ``file``: the workflow as typed."""
     known, unknown = [row for row in rows if row.spread is not None], [row for row in rows if row.spread is None]
-    asked = f"{change * 100:.3g}%"
+    size = f"{change * 100:.3g}%"
     if known:
-        yield f"a change of {asked} is proven 9 times out of 10 after:"
+        yield f"a change of {size} is proven 9 times out of 10 after:"
         columns = [name("Benchmark"), words("Metric"), value("Spread"), value("Pairs"), value("Time")]
         columns.append(value(f"In {brief_duration(budget)} for all"))
         cells = (

@@ -30,17 +30,17 @@ class GrowthLine:
 
 def growth_lines(result: Result) -> Iterator[GrowthLine]:
     """Yield a line for each growth that was fitted on at least one side."""
-    for item in result.growth:
-        if item.baseline or item.candidate:
+    for growth in result.growth:
+        if growth.baseline or growth.candidate:
             yield GrowthLine(
-                item.benchmark,
-                item.metric,
-                item.key,
-                grown_text(item.baseline),
-                grown_text(item.candidate),
-                _DECISIONS.get(item.decision or "", NOTHING),
-                item.detail,
-                item,
+                growth.benchmark,
+                growth.metric,
+                growth.key,
+                grown_text(growth.baseline),
+                grown_text(growth.candidate),
+                _DECISIONS.get(growth.decision or "", NOTHING),
+                growth.detail,
+                growth,
             )
 
 

@@ -1,6 +1,7 @@
-"""GPU kernels as tables: bound, occupancy, how to raise it, and the stall reasons of the warps.
+"""GPU kernels and the roofline as tables.
 
-The roofline as a table: intensity, attained and attainable performance, and bound of each kernel.
+``kernels_of``: bound, occupancy, how to raise it, and the stall reasons of the warps. ``roofline_of``: intensity,
+attained and attainable performance, and bound of each kernel.
 """
 
 from __future__ import annotations
@@ -87,13 +88,13 @@ class Kernels:
 
 def kernels_of(result: Result) -> Kernels | None:
     """Return the tables of a result, or None if no GPU kernel was profiled."""
-    found = result.kernels
-    if not found:
+    kernels = result.kernels
+    if not kernels:
         return None
-    both = any(item.tree == "candidate" for item in found)
-    devices = tuple(dict.fromkeys(_device(item) for item in found))
-    first = truncated(found)
-    waited = list(_waited(found))
+    both = any(item.tree == "candidate" for item in kernels)
+    devices = tuple(dict.fromkeys(_device(item) for item in kernels))
+    first = truncated(kernels)
+    waited = list(_waited(kernels))
     return Kernels(
         rows=first.each(lambda item: _row(item, both=both)),
         stalls=truncated([row for group in waited for row in _stall_rows(group)]),
@@ -102,7 +103,7 @@ def kernels_of(result: Result) -> Kernels | None:
         two_sided=both,
         devices=devices,
         across=truncated(result.across_gpus).each(_on_gpu),
-        hottest=tuple(_in_short(found)),
+        hottest=tuple(_in_short(kernels)),
     )
 
 
@@ -111,21 +112,24 @@ def _on_gpu(item: OnGpu) -> GpuRow:
     return GpuRow(item.kernel, item.device, time, _percent(item.share), f"{item.slower:.2f}x", _percent(item.of_best))
 
 
-def _in_short(found: Sequence[KernelResult]) -> Iterator[str]:
+def _in_short(kernels: Sequence[KernelResult]) -> Iterator[str]:
     """Yield a line for each step's slowest kernel on the side measured last: bound, occupancy, and how to raise it."""
-    steps = dict.fromkeys(item.step for item in found)
+    steps = dict.fromkeys(kernel.step for kernel in kernels)
     for step in steps:
-        own = [item for item in found if item.step == step]
-        last = [item for item in own if item.tree == own[-1].tree]
-        item = max(last, key=lambda each: each.share or 0.0)
-        row = _row(item, both=False)
-        parts = [f"{item.bound} bound" if item.bound else "", f"occupancy {row.occupancy}" if item.occupancy else ""]
+        of_step = [kernel for kernel in kernels if kernel.step == step]
+        last = [kernel for kernel in of_step if kernel.tree == of_step[-1].tree]
+        kernel = max(last, key=lambda each: each.share or 0.0)
+        row = _row(kernel, both=False)
+        parts = [
+            f"{kernel.bound} bound" if kernel.bound else "",
+            f"occupancy {row.occupancy}" if kernel.occupancy else "",
+        ]
         parts += [
             f"limited by {row.limiter}" if row.limiter != NOTHING else "",
-            *(item.model.lifts[:1] if item.model else ()),
+            *(kernel.model.lifts[:1] if kernel.model else ()),
         ]
         if any(parts):
-            yield f"{item.name}: {', '.join(filter(None, parts))}"
+            yield f"{kernel.name}: {', '.join(filter(None, parts))}"
 
 
 def _device(item: KernelResult) -> str:
@@ -137,17 +141,17 @@ def _named(item: KernelResult, *, both: bool) -> str:
     return f"{item.name} {_SIDES[item.tree]}" if both else item.name
 
 
-def _row(item: KernelResult, *, both: bool) -> KernelRow:
+def _row(kernel: KernelResult, *, both: bool) -> KernelRow:
     return KernelRow(
-        kernel=item.name,
-        side=_SIDES[item.tree] if both else "",
-        device=item.device or NOTHING,
-        time=NOTHING if item.seconds is None else format_quantity(item.seconds, Dimension.TIME),
-        share=_percent(item.share),
-        bound=item.bound or NOTHING,
-        occupancy=_occupancy(item),
-        limiter=" and ".join(item.model.limiters if item.model else item.limiters) or NOTHING,
-        lifts="; or ".join(item.model.lifts[:2] if item.model else []) or NOTHING,
+        kernel=kernel.name,
+        side=_SIDES[kernel.tree] if both else "",
+        device=kernel.device or NOTHING,
+        time=NOTHING if kernel.seconds is None else format_quantity(kernel.seconds, Dimension.TIME),
+        share=_percent(kernel.share),
+        bound=kernel.bound or NOTHING,
+        occupancy=_occupancy(kernel),
+        limiter=" and ".join(kernel.model.limiters if kernel.model else kernel.limiters) or NOTHING,
+        lifts="; or ".join(kernel.model.lifts[:2] if kernel.model else []) or NOTHING,
     )
 
 
@@ -237,10 +241,10 @@ def roofline_of(result: Result) -> Roofline | None:
 
 def _in_use(peaks: Sequence[PeakResult], points: Sequence[RooflinePoint]) -> list[KnownPeak]:
     """Return the peak in use of each kind; published peaks only if a kernel is compared with them."""
-    found = [(item.step, _as_peak(item)) for item in peaks if item.step]
+    measured = [(item.step, _as_peak(item)) for item in peaks if item.step]
     published = [_as_peak(item) for item in peaks if not item.step and item.how]
     declared = {key_of(item.metric, item.precision): item.value for item in peaks if not item.step and not item.how}
-    known = Peaks(declared, found, published)
+    known = Peaks(declared, measured, published)
     roofs = [
         known.of(metric, precision, point.device)
         for point in points

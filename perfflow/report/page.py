@@ -1,16 +1,14 @@
 """The page model: every number and word of a report as text. Formats only lay it out and escape it.
 
-The optimization ledger as text: planned candidates with their bounds, and the tries that were kept or reverted.
-
-The machines of a cluster with the benchmarks that each measured.
-
-Counters that explain a time, shown beside the profiles, before → after.
-
-Failed steps with the last lines of their logs, and the paths of the logs.
-
-The outcome of cheaper techniques before each costlier technique was tried, as text.
-
-The words for benchmarks that were not timed, and for changed lines that none executes.
+- ``page_of`` makes the page.
+- ``before_each``: the outcome of cheaper techniques before each costlier technique was tried.
+- ``untimed_line`` and ``blind_line``: the words for benchmarks that were not timed, and for changed lines that none
+  executes.
+- ``failed_steps``: failed steps with the last lines of their logs, and the paths of the logs.
+- ``ledger_of``: the optimization ledger, with planned candidates and their bounds, and the tries that were kept or
+  reverted.
+- ``machines_of``: the machines of a cluster with the benchmarks that each measured.
+- ``counted``: counters that explain a time, shown beside the profiles, before → after.
 """
 
 from __future__ import annotations
@@ -60,417 +58,6 @@ from perfflow.report.table import NOTHING
 from perfflow.report.text_table import MOST_ROWS, Truncated, rank_of_row, rank_of_target, requirement_bar, truncated
 from perfflow.verdict import gating
 from perfflow.verdict.comparison import without_inverse_rates
-
-
-def before_each(tries: Sequence[Optimization]) -> Iterator[tuple[str, str, str]]:
-    """Yield name, technique and the outcome of the cheaper techniques; only for the first of consecutive equal ones."""
-    last: tuple[str, list[Cheaper]] = ("", [])
-    for item in tries:
-        if item.cheaper and item.decision != "skipped" and (item.technique, item.cheaper) != last:
-            last = (item.technique, item.cheaper)
-            yield item.id, item.technique, "; ".join(map(_text, item.cheaper))
-
-
-def _text(item: Cheaper) -> str:
-    status = "not tried" if item.status == "open" else item.status
-    return f"{item.technique} {status}" + (f" ({item.detail})" if item.detail else "")
-
-
-_PLACES = 5
-
-
-def untimed_line(result: Result) -> Iterator[str]:
-    """Yield how many of the benchmarks were not timed, if any."""
-    names = {row.name for row in result.benchmarks}
-    untimed = {row.name for row in result.benchmarks if is_untimed(row)}
-    if untimed:
-        verb = "runs the same code and was" if len(untimed) == 1 else "run the same code and were"
-        audited = len({row.name for row in result.benchmarks if row.unchanged} - untimed)
-        more = f", {audited} more {'were' if audited > 1 else 'was'} timed to check the method" if audited else ""
-        yield f"{len(untimed)} of {len(names)} {'benchmarks' if len(names) > 1 else 'benchmark'} {verb} not timed{more}"
-
-
-def blind_line(result: Result) -> Iterator[str]:
-    """Yield how many of the changed lines no benchmark executes, and the first of them, if there are any."""
-    found = result.blind
-    if found and found.missed:
-        places = [f"{file}:{lines}" for file, ranges in found.lines.items() for lines in ranges]
-        shown = ", ".join(islice(places, _PLACES)) + (", ..." if len(places) > _PLACES else "")
-        which = (
-            "the only changed line is" if found.changed == 1 else f"{found.missed} of {found.changed} changed lines are"
-        )
-        yield f"blind: {which} executed by no benchmark: {shown}"
-
-
-MOST_LINES = 20
-FEW_LINES = 4
-"""Lines of one log on a short page."""
-_LONGEST = 400
-"""Characters of one line."""
-
-
-@dataclass(frozen=True)
-class FailedStep:
-    """A failed step; ``log_tail`` are the last lines of its log, ``log`` is the log's path in the run folder.
-
-    ``in_reasons``: the reasons of the verdict name the step.
-    """
-
-    name: str
-    reason: str
-    log_tail: tuple[str, ...]
-    log: str
-    in_reasons: bool
-
-    @property
-    def last(self) -> tuple[str, ...]:
-        """The last few lines, for a short page."""
-        return self.log_tail[-FEW_LINES:]
-
-
-def failed_steps(result: Result) -> Iterator[FailedStep]:
-    """Yield every step that failed or timed out, including steps that do not affect the verdict."""
-    for step in result.steps:
-        if step.status in ("failed", "timeout"):
-            in_reasons = any(item.values.get("step") == step.id for item in result.reasons)
-            yield FailedStep(step.id, step.reason, last_words(step.tail), step.log if step.tail else "", in_reasons)
-
-
-def last_words(tail: list[str]) -> tuple[str, ...]:
-    """Return the last lines of a log, safe for display and without blank lines at the end."""
-    lines = [visible(line)[:_LONGEST].rstrip() for line in tail[-MOST_LINES:]]
-    while lines and not lines[-1]:
-        lines.pop()
-    return tuple(lines)
-
-
-CANDIDATE = "candidate"
-"""Role of a candidate step."""
-MOST_DIFF_LINES = 120
-"""Lines of one diff that a report shows; the file in the run folder has all."""
-MOST_DIFF_TEXT = 200_000
-"""Characters of all diffs together, kept changes first: GitHub cuts a summary at 1 MB."""
-_WORDS = {"accepted": "kept", "rejected": "reverted", "skipped": "not tried"}
-_SYMBOLS = {"accepted": "✅", "rejected": "❌", "skipped": "❔"}
-
-
-@dataclass(frozen=True)
-class PlannedLine:
-    """One line of the plan: a candidate with all its alternatives or attempts, or a technique that is ruled out."""
-
-    priority: str
-    name: str
-    technique: str
-    why: str
-    remark: str
-    expected: str
-
-
-@dataclass(frozen=True)
-class Diff:
-    """The shown lines of a diff, the number of the other lines, and the file that has all of them."""
-
-    lines: tuple[str, ...]
-    left_out: int
-    file: str
-
-
-@dataclass(frozen=True)
-class TryLine:
-    """One try and its outcome; ``where`` is the benchmark and metric that judged it."""
-
-    name: str
-    technique: str
-    why: str
-    symbol: str
-    decision: str
-    effect: str
-    where: str
-    values: str
-    pairs: str
-    reason: str
-    log_tail: tuple[str, ...]
-    """The last lines of the command that failed; the whole log is the file ``log`` in the run folder."""
-    log: str
-    diff: Diff
-    settings: tuple[str, ...]
-    revision: str
-    source: Optimization
-    """The entry of the result, for drawings."""
-
-    @property
-    def kept(self) -> bool:
-        """Whether the later tries were built on it."""
-        return self.decision == _WORDS["accepted"]
-
-
-@dataclass(frozen=True)
-class Ledger:
-    """The content of the optimize stage in a report.
-
-    ``settings`` are YAML lines of the kept settings, ``file`` is the workflow they belong to. ``look`` is the command
-    that shows the commits of ``branch``, ``take`` the command that takes them over. ``own_changes``: the first commit
-    holds the user's uncommitted changes and is not taken over. ``no_branch`` is the reason why kept code has no branch.
-    """
-
-    plan: tuple[PlannedLine, ...]
-    accept: str
-    tries: tuple[TryLine, ...]
-    others: int
-    """Number of tries left out of a long table."""
-    before: tuple[tuple[str, str, str], ...]
-    """Name and technique of a try, and the outcome of the cheaper techniques before it."""
-    settings: tuple[str, ...]
-    file: str
-    branch: str
-    look: str
-    take: str
-    own_changes: bool
-    no_branch: str
-
-    @property
-    def kept(self) -> tuple[TryLine, ...]:
-        """The tries that were kept."""
-        return tuple(item for item in self.tries if item.kept)
-
-    @property
-    def reverted(self) -> tuple[TryLine, ...]:
-        """The tries that were reverted or not tried."""
-        return tuple(item for item in self.tries if not item.kept)
-
-
-def starts_with_own_changes(result: Result) -> bool:
-    """Return whether the branch with the kept changes begins with a commit of the user's uncommitted files."""
-    start = tree_of(result.trees, Side.BASELINE)
-    return bool(start.dirty or start.untracked)
-
-
-def taking_over(result: Result) -> str | None:
-    """Return the command that brings the kept changes onto the user's branch, or None if there is no such branch.
-
-    A merge would also bring the commit of the user's uncommitted files, and git refuses that.
-    """
-    branch = tree_of(result.trees, Side.CANDIDATE).branch or ""
-    if not branch:
-        return None
-    # Count back from the end of the branch: a resumed run makes its first commits anew.
-    count = sum(1 for item in result.optimizations if item.decision == "accepted" and item.files)
-    if starts_with_own_changes(result) and count:
-        return shlex.join(["git", "cherry-pick", f"{branch}~{count}..{branch}"])
-    return shlex.join(["git", "merge", branch])
-
-
-def ledger_of(result: Result, criteria: Criteria) -> Ledger | None:
-    """Return the ledger of a result, or None if the run had no candidates."""
-    plan = tuple(_plan(result))
-    if not plan:
-        return None
-    tries = truncated(result.optimizations, lambda item: item.decision != "accepted")
-    diffs = dict(_diffs(tries.shown))
-    kept = [item for item in result.optimizations if item.decision == "accepted"]
-    code = any(item.files for item in kept)
-    branch = tree_of(result.trees, Side.CANDIDATE).branch or ""
-    start = tree_of(result.trees, Side.BASELINE)
-    base = start.branch or (start.revision or "")[:12]
-    return Ledger(
-        plan=plan,
-        accept=f"{result.run.accept * 100:.3g}%" if result.run.accept is not None else "",
-        tries=tuple(_try(item, criteria, diffs[item.id], with_commit=bool(branch)) for item in tries.shown),
-        others=tries.others,
-        before=tuple(before_each(tries.shown)),
-        settings=(
-            *_settings("params", {name: value for item in kept for name, value in item.params.items()}),
-            *_settings("env", {name: value for item in kept for name, value in item.env.items()}),
-        ),
-        file=result.run.file,
-        branch=branch,
-        look=shlex.join(["git", "log", "-p", f"{base}..{branch}" if base else branch]),
-        take=taking_over(result) or "",
-        own_changes=starts_with_own_changes(result),
-        no_branch=_why_no_branch(result) if code and not branch else "",
-    )
-
-
-def _settings(key: str, values: Mapping[str, Any]) -> Iterator[str]:
-    """Yield a key of the workflow file with its values as YAML; JSON scalars are valid YAML."""
-    if values:
-        yield f"{key}:"
-        yield from (f"  {name}: {json.dumps(value, ensure_ascii=False)}" for name, value in values.items())
-
-
-def _why_no_branch(result: Result) -> str:
-    if result.run.interrupted:
-        return "the run was interrupted"
-    failed = [item.id for item in result.verification if item.status == "failed"]
-    return f"{', '.join(failed)} failed on the kept changes" if failed else "it could not be created"
-
-
-def _plan(result: Result) -> Iterator[PlannedLine]:
-    """Yield the plan in the order of the hierarchy: candidates in file order, and the techniques that are ruled out."""
-    tried: dict[str, list[Optimization]] = {}
-    owners = [step.id for step in result.steps if step.role == CANDIDATE]
-    for item in result.optimizations:
-        tried.setdefault(_group(item.id, owners), []).append(item)
-    steps: dict[str, StepResult] = {}
-    for step in result.steps:
-        if step.role == CANDIDATE:
-            steps.setdefault(_group(step.id, owners), step)
-    rows: list[tuple[int, PlannedLine]] = []
-    for name, step in steps.items():
-        found = tried.get(name, [])
-        first = found[0] if found else None
-        technique, why = (first.technique, first.why) if first else (step.technique, step.why)
-        expected = _expected(first.bound) if first else f"not tried: {step.reason or 'the run ended first'}"
-        rows.append((rank(technique), PlannedLine("", name, technique, why, _remark(found, owners), expected)))
-    for technique, why in result.run.ruled_out.items():
-        rows.append((rank(technique), PlannedLine(NOTHING, "", technique, "", "", f"ruled out: {why}")))
-    number = 0
-    for _, row in sorted(rows, key=lambda item: item[0]):
-        number += not row.priority
-        yield row if row.priority else replace(row, priority=str(number))
-
-
-def _group(name: str, owners: Sequence[str]) -> str:
-    """Return the step of a try: ``level[n=2]`` is a cell of ``level``, ``propose.2`` an attempt of ``propose``."""
-    step = name if name in owners else name.rpartition(".")[0]
-    return step.partition("[")[0]
-
-
-def _remark(found: Sequence[Optimization], owners: Sequence[str]) -> str:
-    if len(found) < 2:
-        return ""
-    return f"{len(found)} {'alternatives' if found[0].id in owners else 'attempts'}"
-
-
-def _expected(bound: float | None) -> str:
-    """Return Amdahl's bound as text, from the share of time that the hotspot takes."""
-    if bound is None:
-        return "unknown: no profile of its hotspot"
-    if bound >= 1:
-        return "no bound: its hotspot takes all of the time"
-    share = f"{bound:.0%}" if bound >= 0.01 else f"{bound:.1%}"
-    return f"at most {1 / (1 - bound):.2f}x: its hotspot takes {share}"
-
-
-def _try(item: Optimization, criteria: Criteria, diff: Diff, *, with_commit: bool) -> TryLine:
-    return TryLine(
-        name=item.id,
-        technique=item.technique,
-        why=item.why,
-        symbol=_SYMBOLS[item.decision],
-        decision=_WORDS[item.decision],
-        effect=_effect(item),
-        where=item.benchmark if item.metric in ("", "time") else f"{item.benchmark} {item.metric}",
-        values=_values(item, criteria),
-        pairs=str(item.pairs) if item.pairs else NOTHING,
-        reason=item.reason,
-        log_tail=last_words(item.tail),
-        source=item,
-        log=item.log,
-        diff=diff,
-        settings=(
-            *(f"params: {name}={_word(value)}" for name, value in item.params.items()),
-            *(f"env: {name}={value}" for name, value in item.env.items()),
-        ),
-        revision=(item.revision or "")[:12] if with_commit and item.files else "",
-    )
-
-
-def _word(value: object) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def _effect(item: Optimization) -> str:
-    """Return text such as ``+28.1% [+26.0%, +30.3%]``, without an interval for an exact figure."""
-    effect = item.effect
-    if effect is None or effect.value is None:
-        return NOTHING
-    text = format_change(effect.value)
-    if effect.low is None or effect.high is None or effect.low == effect.high:
-        return text
-    return f"{text} [{format_change(effect.low)}, {format_change(effect.high)}]"
-
-
-def _values(item: Optimization, criteria: Criteria) -> str:
-    if item.before is None or item.after is None:
-        return NOTHING
-    dimension = criteria.metric(item.metric).dimension
-    return " → ".join(format_together([item.before, item.after], dimension))
-
-
-def _diffs(tries: Sequence[Optimization]) -> Iterator[tuple[str, Diff]]:
-    """Yield the diff of each try with its id, cut to the room that is left."""
-    room = MOST_DIFF_TEXT
-    for item in sorted(tries, key=lambda item: item.decision != "accepted"):
-        found = _diff(item, room)
-        room -= sum(map(len, found.lines))
-        yield item.id, found
-
-
-def _diff(item: Optimization, room: int) -> Diff:
-    """Return the beginning of a diff. A result does not store a very long diff: it is only in the file."""
-    lines = item.diff.removesuffix("\n").split("\n") if item.diff else []
-    ends = accumulate(map(len, lines))
-    shown = sum(end <= room for end in islice(ends, MOST_DIFF_LINES))
-    return Diff(tuple(lines[:shown]), len(lines) - shown, item.diff_file)
-
-
-MOST_NAMED = 6
-"""Most benchmarks of one machine that are named."""
-
-
-@dataclass(frozen=True)
-class MachineLine:
-    """A machine, its description, its job numbers, and the benchmarks that it measured."""
-
-    name: str
-    about: str
-    jobs: str
-    benchmarks: str
-
-
-def machines_of(result: Result) -> Iterator[MachineLine]:
-    """Yield the machines of a run that was distributed over a cluster."""
-    for node in result.nodes:
-        names = list(dict.fromkeys(row.name for row in result.benchmarks if row.node == node.name))
-        more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
-        jobs = ", ".join(job.id + (" (a second attempt)" if job.lost else "") for job in node.jobs)
-        yield MachineLine(node.name, _about(node), jobs, ", ".join(names[:MOST_NAMED]) + more or "none")
-
-
-def _about(node: NodeResult) -> str:
-    facts, noise = node.machine, node.machine.get("noise", {})
-    parts = [facts.get("cpu"), f"{facts.get('cores')} cores", facts.get("governor") and f"governor {facts['governor']}"]
-    parts += [noise.get("kind") and f"noise: {noise['kind']}", f"kind {node.identity[:8]}" if node.identity else None]
-    return ", ".join(str(part) for part in parts if part)
-
-
-EXPLAIN = frozenset(
-    {"simd_share", "vector_width", "occupancy", "warp_efficiency", "branch_misses", "branch_miss_rate"}
-    | {"cache_misses", "cache_misses_i1", "cache_misses_d1", "cache_miss_rate", "cache_miss_rate_d1"}
-)
-
-
-@dataclass(frozen=True)
-class Counted:
-    """One line: one value, or both values with an arrow between."""
-
-    benchmark: str
-    metric: str
-    values: str
-
-
-def counted(rows: Sequence[Benchmark], criteria: Criteria) -> Truncated[Counted] | None:
-    """Return the lines of the rows with such metrics, or None if there are none."""
-    found = [row for row in rows if row.metric in EXPLAIN and (row.baseline or row.candidate)]
-    return truncated(found).each(lambda row: _line(row, criteria)) if found else None
-
-
-def _line(row: Benchmark, criteria: Criteria) -> Counted:
-    if row.baseline and row.candidate:
-        return Counted(row.name, row.metric, values_of(row, criteria))
-    return Counted(row.name, row.metric, value_of(row.baseline or row.candidate, criteria.metric(row.metric).dimension))
-
 
 VERDICT_SYMBOLS = {"pass": "✅", "fail": "❌", "unproven": "❔", "error": "❌"}
 CHECK_SYMBOLS = {"passed": "✅", "failed": "❌", "skipped": "❔", "not run": "❔"}
@@ -753,14 +340,14 @@ def _headline(result: Result, criteria: Criteria) -> str:
     rows = without_inverse_rates(result.benchmarks)
     decisions = [row.decision for row in rows if (row.gating or row.leading) and row.decision]
     parts = [f"{targets.count(status)} {status}" for status in STATUS_SYMBOLS if status in targets]
-    found = [f"{decisions.count(word)} {word}" for word in dict.fromkeys(decisions)]
+    counts = [f"{decisions.count(word)} {word}" for word in dict.fromkeys(decisions)]
     texts = []
     if parts:
         texts.append("targets: " + ", ".join(parts))
-    if found:
+    if counts:
         unpaired = any(row.leading for row in result.benchmarks)
         across = ", across machines" if result.run.across_machines else ""
-        texts.append((f"unpaired{across}: " if unpaired else "comparisons: ") + ", ".join(found))
+        texts.append((f"unpaired{across}: " if unpaired else "comparisons: ") + ", ".join(counts))
         if unpaired:
             texts.append("changes do not affect the verdict" if result.verdict else "nothing is judged")
     texts += [*untimed_line(result), *blind_line(result)]
@@ -814,8 +401,10 @@ def _profiles(hotspots: list[HotspotResult]) -> Iterator[ProfileTable]:
     for spot in hotspots:
         groups.setdefault((spot.step, spot.benchmark, spot.source, spot.unit), []).append(spot)
     seen = set()
-    for (step, benchmark, source, unit), own in groups.items():
-        before, after = (_by_location(spot for spot in own if spot.tree == tree) for tree in ("baseline", "candidate"))
+    for (step, benchmark, source, unit), of_profile in groups.items():
+        before, after = (
+            _by_location(spot for spot in of_profile if spot.tree == tree) for tree in ("baseline", "candidate")
+        )
         leading = [*before.values()][:TOP_HOTSPOTS] or [*after.values()][:TOP_HOTSPOTS]
         spots = [_spot(rank, spot, before, after) for rank, spot in enumerate(leading, 1)]
         # The candidate's first hotspot, unless it is among the leading ones of the baseline.
@@ -836,3 +425,413 @@ def _spot(
     texts = [NOTHING if share is None else f"{share:.0%}" for share in sides]
     share = " → ".join(texts) if before and after else f"{spot.share:.0%}"
     return Spot(rank, spot.location, place, share, spot.impact, spot.cause, *sides)
+
+
+def before_each(tries: Sequence[Optimization]) -> Iterator[tuple[str, str, str]]:
+    """Yield name, technique and the outcome of the cheaper techniques; only for the first of consecutive equal ones."""
+    last: tuple[str, list[Cheaper]] = ("", [])
+    for item in tries:
+        if item.cheaper and item.decision != "skipped" and (item.technique, item.cheaper) != last:
+            last = (item.technique, item.cheaper)
+            yield item.id, item.technique, "; ".join(map(_text, item.cheaper))
+
+
+def _text(item: Cheaper) -> str:
+    status = "not tried" if item.status == "open" else item.status
+    return f"{item.technique} {status}" + (f" ({item.detail})" if item.detail else "")
+
+
+_PLACES = 5
+
+
+def untimed_line(result: Result) -> Iterator[str]:
+    """Yield how many of the benchmarks were not timed, if any."""
+    names = {row.name for row in result.benchmarks}
+    untimed = {row.name for row in result.benchmarks if is_untimed(row)}
+    if untimed:
+        verb = "runs the same code and was" if len(untimed) == 1 else "run the same code and were"
+        audited = len({row.name for row in result.benchmarks if row.unchanged} - untimed)
+        more = f", {audited} more {'were' if audited > 1 else 'was'} timed to check the method" if audited else ""
+        yield f"{len(untimed)} of {len(names)} {'benchmarks' if len(names) > 1 else 'benchmark'} {verb} not timed{more}"
+
+
+def blind_line(result: Result) -> Iterator[str]:
+    """Yield how many of the changed lines no benchmark executes, and the first of them, if there are any."""
+    found = result.blind
+    if found and found.missed:
+        places = [f"{file}:{lines}" for file, ranges in found.lines.items() for lines in ranges]
+        shown = ", ".join(islice(places, _PLACES)) + (", ..." if len(places) > _PLACES else "")
+        which = (
+            "the only changed line is" if found.changed == 1 else f"{found.missed} of {found.changed} changed lines are"
+        )
+        yield f"blind: {which} executed by no benchmark: {shown}"
+
+
+MOST_LINES = 20
+FEW_LINES = 4
+"""Lines of one log on a short page."""
+_LONGEST = 400
+"""Characters of one line."""
+
+
+@dataclass(frozen=True)
+class FailedStep:
+    """A failed step; ``log_tail`` are the last lines of its log, ``log`` is the log's path in the run folder.
+
+    ``in_reasons``: the reasons of the verdict name the step.
+    """
+
+    name: str
+    reason: str
+    log_tail: tuple[str, ...]
+    log: str
+    in_reasons: bool
+
+    @property
+    def last(self) -> tuple[str, ...]:
+        """The last few lines, for a short page."""
+        return self.log_tail[-FEW_LINES:]
+
+
+def failed_steps(result: Result) -> Iterator[FailedStep]:
+    """Yield every step that failed or timed out, including steps that do not affect the verdict."""
+    for step in result.steps:
+        if step.status in ("failed", "timeout"):
+            in_reasons = any(item.values.get("step") == step.id for item in result.reasons)
+            yield FailedStep(step.id, step.reason, last_words(step.tail), step.log if step.tail else "", in_reasons)
+
+
+def last_words(tail: list[str]) -> tuple[str, ...]:
+    """Return the last lines of a log, safe for display and without blank lines at the end."""
+    lines = [visible(line)[:_LONGEST].rstrip() for line in tail[-MOST_LINES:]]
+    while lines and not lines[-1]:
+        lines.pop()
+    return tuple(lines)
+
+
+CANDIDATE = "candidate"
+"""Role of a candidate step."""
+MOST_DIFF_LINES = 120
+"""Lines of one diff that a report shows; the file in the run folder has all."""
+MOST_DIFF_TEXT = 200_000
+"""Characters of all diffs together, kept changes first: GitHub cuts a summary at 1 MB."""
+_WORDS = {"accepted": "kept", "rejected": "reverted", "skipped": "not tried"}
+_SYMBOLS = {"accepted": "✅", "rejected": "❌", "skipped": "❔"}
+
+
+@dataclass(frozen=True)
+class PlannedLine:
+    """One line of the plan: a candidate with all its alternatives or attempts, or a technique that is ruled out."""
+
+    priority: str
+    name: str
+    technique: str
+    why: str
+    remark: str
+    expected: str
+
+
+@dataclass(frozen=True)
+class Diff:
+    """The shown lines of a diff, the number of the other lines, and the file that has all of them."""
+
+    lines: tuple[str, ...]
+    left_out: int
+    file: str
+
+
+@dataclass(frozen=True)
+class TryLine:
+    """One try and its outcome; ``where`` is the benchmark and metric that judged it."""
+
+    name: str
+    technique: str
+    why: str
+    symbol: str
+    decision: str
+    effect: str
+    where: str
+    values: str
+    pairs: str
+    reason: str
+    log_tail: tuple[str, ...]
+    """The last lines of the command that failed; the whole log is the file ``log`` in the run folder."""
+    log: str
+    diff: Diff
+    settings: tuple[str, ...]
+    revision: str
+    source: Optimization
+    """The entry of the result, for drawings."""
+
+    @property
+    def kept(self) -> bool:
+        """Whether the later tries were built on it."""
+        return self.decision == _WORDS["accepted"]
+
+
+@dataclass(frozen=True)
+class Ledger:
+    """The content of the optimize stage in a report.
+
+    ``settings`` are YAML lines of the kept settings, ``file`` is the workflow they belong to. ``look`` is the command
+    that shows the commits of ``branch``, ``take`` the command that takes them over. ``own_changes``: the first commit
+    holds the user's uncommitted changes and is not taken over. ``no_branch`` is the reason why kept code has no branch.
+    """
+
+    plan: tuple[PlannedLine, ...]
+    accept: str
+    tries: tuple[TryLine, ...]
+    others: int
+    """Number of tries left out of a long table."""
+    before: tuple[tuple[str, str, str], ...]
+    """Name and technique of a try, and the outcome of the cheaper techniques before it."""
+    settings: tuple[str, ...]
+    file: str
+    branch: str
+    look: str
+    take: str
+    own_changes: bool
+    no_branch: str
+
+    @property
+    def kept(self) -> tuple[TryLine, ...]:
+        """The tries that were kept."""
+        return tuple(item for item in self.tries if item.kept)
+
+    @property
+    def reverted(self) -> tuple[TryLine, ...]:
+        """The tries that were reverted or not tried."""
+        return tuple(item for item in self.tries if not item.kept)
+
+
+def starts_with_own_changes(result: Result) -> bool:
+    """Return whether the branch with the kept changes begins with a commit of the user's uncommitted files."""
+    start = tree_of(result.trees, Side.BASELINE)
+    return bool(start.dirty or start.untracked)
+
+
+def taking_over(result: Result) -> str | None:
+    """Return the command that brings the kept changes onto the user's branch, or None if there is no such branch.
+
+    A merge would also bring the commit of the user's uncommitted files, and git refuses that.
+    """
+    branch = tree_of(result.trees, Side.CANDIDATE).branch or ""
+    if not branch:
+        return None
+    # Count back from the end of the branch: a resumed run makes its first commits anew.
+    count = sum(1 for item in result.optimizations if item.decision == "accepted" and item.files)
+    if starts_with_own_changes(result) and count:
+        return shlex.join(["git", "cherry-pick", f"{branch}~{count}..{branch}"])
+    return shlex.join(["git", "merge", branch])
+
+
+def ledger_of(result: Result, criteria: Criteria) -> Ledger | None:
+    """Return the ledger of a result, or None if the run had no candidates."""
+    plan = tuple(_plan(result))
+    if not plan:
+        return None
+    tries = truncated(result.optimizations, lambda item: item.decision != "accepted")
+    diffs = dict(_diffs(tries.shown))
+    kept = [item for item in result.optimizations if item.decision == "accepted"]
+    code = any(item.files for item in kept)
+    branch = tree_of(result.trees, Side.CANDIDATE).branch or ""
+    start = tree_of(result.trees, Side.BASELINE)
+    base = start.branch or (start.revision or "")[:12]
+    return Ledger(
+        plan=plan,
+        accept=f"{result.run.accept * 100:.3g}%" if result.run.accept is not None else "",
+        tries=tuple(_try(item, criteria, diffs[item.id], with_commit=bool(branch)) for item in tries.shown),
+        others=tries.others,
+        before=tuple(before_each(tries.shown)),
+        settings=(
+            *_settings("params", {name: value for item in kept for name, value in item.params.items()}),
+            *_settings("env", {name: value for item in kept for name, value in item.env.items()}),
+        ),
+        file=result.run.file,
+        branch=branch,
+        look=shlex.join(["git", "log", "-p", f"{base}..{branch}" if base else branch]),
+        take=taking_over(result) or "",
+        own_changes=starts_with_own_changes(result),
+        no_branch=_why_no_branch(result) if code and not branch else "",
+    )
+
+
+def _settings(key: str, values: Mapping[str, Any]) -> Iterator[str]:
+    """Yield a key of the workflow file with its values as YAML; JSON scalars are valid YAML."""
+    if values:
+        yield f"{key}:"
+        yield from (f"  {name}: {json.dumps(value, ensure_ascii=False)}" for name, value in values.items())
+
+
+def _why_no_branch(result: Result) -> str:
+    if result.run.interrupted:
+        return "the run was interrupted"
+    failed = [item.id for item in result.verification if item.status == "failed"]
+    return f"{', '.join(failed)} failed on the kept changes" if failed else "it could not be created"
+
+
+def _plan(result: Result) -> Iterator[PlannedLine]:
+    """Yield the plan in the order of the hierarchy: candidates in file order, and the techniques that are ruled out."""
+    tried: dict[str, list[Optimization]] = {}
+    owners = [step.id for step in result.steps if step.role == CANDIDATE]
+    for item in result.optimizations:
+        tried.setdefault(_group(item.id, owners), []).append(item)
+    steps: dict[str, StepResult] = {}
+    for step in result.steps:
+        if step.role == CANDIDATE:
+            steps.setdefault(_group(step.id, owners), step)
+    rows: list[tuple[int, PlannedLine]] = []
+    for name, step in steps.items():
+        tries = tried.get(name, [])
+        first = tries[0] if tries else None
+        technique, why = (first.technique, first.why) if first else (step.technique, step.why)
+        expected = _expected(first.bound) if first else f"not tried: {step.reason or 'the run ended first'}"
+        rows.append((rank(technique), PlannedLine("", name, technique, why, _remark(tries, owners), expected)))
+    for technique, why in result.run.ruled_out.items():
+        rows.append((rank(technique), PlannedLine(NOTHING, "", technique, "", "", f"ruled out: {why}")))
+    number = 0
+    for _, row in sorted(rows, key=lambda item: item[0]):
+        number += not row.priority
+        yield row if row.priority else replace(row, priority=str(number))
+
+
+def _group(name: str, owners: Sequence[str]) -> str:
+    """Return the step of a try: ``level[n=2]`` is a cell of ``level``, ``propose.2`` an attempt of ``propose``."""
+    step = name if name in owners else name.rpartition(".")[0]
+    return step.partition("[")[0]
+
+
+def _remark(found: Sequence[Optimization], owners: Sequence[str]) -> str:
+    if len(found) < 2:
+        return ""
+    return f"{len(found)} {'alternatives' if found[0].id in owners else 'attempts'}"
+
+
+def _expected(bound: float | None) -> str:
+    """Return Amdahl's bound as text, from the share of time that the hotspot takes."""
+    if bound is None:
+        return "unknown: no profile of its hotspot"
+    if bound >= 1:
+        return "no bound: its hotspot takes all of the time"
+    share = f"{bound:.0%}" if bound >= 0.01 else f"{bound:.1%}"
+    return f"at most {1 / (1 - bound):.2f}x: its hotspot takes {share}"
+
+
+def _try(attempt: Optimization, criteria: Criteria, diff: Diff, *, with_commit: bool) -> TryLine:
+    return TryLine(
+        name=attempt.id,
+        technique=attempt.technique,
+        why=attempt.why,
+        symbol=_SYMBOLS[attempt.decision],
+        decision=_WORDS[attempt.decision],
+        effect=_effect(attempt),
+        where=attempt.benchmark if attempt.metric in ("", "time") else f"{attempt.benchmark} {attempt.metric}",
+        values=_values(attempt, criteria),
+        pairs=str(attempt.pairs) if attempt.pairs else NOTHING,
+        reason=attempt.reason,
+        log_tail=last_words(attempt.tail),
+        source=attempt,
+        log=attempt.log,
+        diff=diff,
+        settings=(
+            *(f"params: {name}={_word(value)}" for name, value in attempt.params.items()),
+            *(f"env: {name}={value}" for name, value in attempt.env.items()),
+        ),
+        revision=(attempt.revision or "")[:12] if with_commit and attempt.files else "",
+    )
+
+
+def _word(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _effect(item: Optimization) -> str:
+    """Return text such as ``+28.1% [+26.0%, +30.3%]``, without an interval for an exact figure."""
+    effect = item.effect
+    if effect is None or effect.value is None:
+        return NOTHING
+    text = format_change(effect.value)
+    if effect.low is None or effect.high is None or effect.low == effect.high:
+        return text
+    return f"{text} [{format_change(effect.low)}, {format_change(effect.high)}]"
+
+
+def _values(item: Optimization, criteria: Criteria) -> str:
+    if item.before is None or item.after is None:
+        return NOTHING
+    dimension = criteria.metric(item.metric).dimension
+    return " → ".join(format_together([item.before, item.after], dimension))
+
+
+def _diffs(tries: Sequence[Optimization]) -> Iterator[tuple[str, Diff]]:
+    """Yield the diff of each try with its id, cut to the room that is left."""
+    room = MOST_DIFF_TEXT
+    for item in sorted(tries, key=lambda item: item.decision != "accepted"):
+        found = _diff(item, room)
+        room -= sum(map(len, found.lines))
+        yield item.id, found
+
+
+def _diff(item: Optimization, room: int) -> Diff:
+    """Return the beginning of a diff. A result does not store a very long diff: it is only in the file."""
+    lines = item.diff.removesuffix("\n").split("\n") if item.diff else []
+    ends = accumulate(map(len, lines))
+    shown = sum(end <= room for end in islice(ends, MOST_DIFF_LINES))
+    return Diff(tuple(lines[:shown]), len(lines) - shown, item.diff_file)
+
+
+MOST_NAMED = 6
+"""Most benchmarks of one machine that are named."""
+
+
+@dataclass(frozen=True)
+class MachineLine:
+    """A machine, its description, its job numbers, and the benchmarks that it measured."""
+
+    name: str
+    about: str
+    jobs: str
+    benchmarks: str
+
+
+def machines_of(result: Result) -> Iterator[MachineLine]:
+    """Yield the machines of a run that was distributed over a cluster."""
+    for node in result.nodes:
+        names = list(dict.fromkeys(row.name for row in result.benchmarks if row.node == node.name))
+        more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+        jobs = ", ".join(job.id + (" (a second attempt)" if job.lost else "") for job in node.jobs)
+        yield MachineLine(node.name, _about(node), jobs, ", ".join(names[:MOST_NAMED]) + more or "none")
+
+
+def _about(node: NodeResult) -> str:
+    facts, noise = node.machine, node.machine.get("noise", {})
+    parts = [facts.get("cpu"), f"{facts.get('cores')} cores", facts.get("governor") and f"governor {facts['governor']}"]
+    parts += [noise.get("kind") and f"noise: {noise['kind']}", f"kind {node.identity[:8]}" if node.identity else None]
+    return ", ".join(str(part) for part in parts if part)
+
+
+EXPLAIN = frozenset(
+    {"simd_share", "vector_width", "occupancy", "warp_efficiency", "branch_misses", "branch_miss_rate"}
+    | {"cache_misses", "cache_misses_i1", "cache_misses_d1", "cache_miss_rate", "cache_miss_rate_d1"}
+)
+
+
+@dataclass(frozen=True)
+class Counted:
+    """One line: one value, or both values with an arrow between."""
+
+    benchmark: str
+    metric: str
+    values: str
+
+
+def counted(rows: Sequence[Benchmark], criteria: Criteria) -> Truncated[Counted] | None:
+    """Return the lines of the rows with such metrics, or None if there are none."""
+    found = [row for row in rows if row.metric in EXPLAIN and (row.baseline or row.candidate)]
+    return truncated(found).each(lambda row: _line(row, criteria)) if found else None
+
+
+def _line(row: Benchmark, criteria: Criteria) -> Counted:
+    if row.baseline and row.candidate:
+        return Counted(row.name, row.metric, values_of(row, criteria))
+    return Counted(row.name, row.metric, value_of(row.baseline or row.candidate, criteria.metric(row.metric).dimension))

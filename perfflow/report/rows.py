@@ -141,8 +141,8 @@ def comparison_of(row: Benchmark, criteria: Criteria, marks: Sequence[str] = ())
     """Return the line of one compared row; ``marks`` are added to the decision if both sides were measured."""
     dimension = _dimension(row, criteria)
     unit = unit_of_row(row, criteria)
-    word, own, remark = _decision(row, criteria)
-    shown = [*own, *(marks if row.baseline and row.candidate else ())]
+    word, details, remark = _decision(row, criteria)
+    shown = [*details, *(marks if row.baseline and row.candidate else ())]
     return ComparisonLine(
         operation=row.name,
         metric=in_words(row.metric),

@@ -1,12 +1,11 @@
 """Hotspots of several profilers joined by function, although each profiler names functions in its own way.
 
-A function profiler reports the first or the costliest line of a function, a line profiler each line. Names come with
-and without classes, parameters and libraries. If the source was read (Python in the tree), the function around the line
-decides; otherwise file and name do.
-
-Contradictions between profilers about one function, and the known bias of each kind of profiler.
-
-One table for several profilers: a row per function, a column per profile.
+- ``functions`` joins them. A function profiler reports the first or the costliest line of a function, a line profiler
+  each line. Names come with and without classes, parameters and libraries. If the source was read (Python in the tree),
+  the function around the line decides; otherwise file and name do.
+- ``contradictions`` finds contradictions between profilers about one function, and knows the bias of each kind of
+  profiler.
+- ``joined_of`` makes one table for several profilers: a row per function, a column per profile.
 """
 
 from __future__ import annotations
@@ -77,11 +76,11 @@ def functions(spots: Sequence[HotspotResult]) -> list[FunctionHotspots]:
     for key, _ in keyed:
         if key[0]:
             by_name[key[1]].add(key)
-    found: dict[_Key, list[HotspotResult]] = defaultdict(list)
+    by_function: dict[_Key, list[HotspotResult]] = defaultdict(list)
     for key, spot in keyed:
         same = by_name[key[1]] if not key[0] else set()
-        found[next(iter(same)) if len(same) == 1 else key].append(spot)
-    return [FunctionHotspots(key[1], key[0], _line(key, items), tuple(items)) for key, items in found.items()]
+        by_function[next(iter(same)) if len(same) == 1 else key].append(spot)
+    return [FunctionHotspots(key[1], key[0], _line(key, items), tuple(items)) for key, items in by_function.items()]
 
 
 def _key(spot: HotspotResult, begins: dict[tuple[str, str], list[int]]) -> _Key:
@@ -101,7 +100,7 @@ def _bare(spot: HotspotResult) -> str:
 
 def _beginnings(spots: Iterable[HotspotResult]) -> dict[tuple[str, str], list[int]]:
     """Return the first lines of functions with equal file and name, as reported by the profiler of calls."""
-    found: dict[tuple[str, str], set[int]] = defaultdict(set)
+    lines_of: dict[tuple[str, str], set[int]] = defaultdict(set)
     for spot in spots:
         if (
             registry.profiling_method(spot.source) is ProfilingMethod.CALLS
@@ -109,8 +108,8 @@ def _beginnings(spots: Iterable[HotspotResult]) -> dict[tuple[str, str], list[in
             and spot.file
             and spot.line
         ):
-            found[spot.file, _bare(spot)].add(spot.line)
-    return {key: sorted(lines) for key, lines in found.items() if len(lines) > 1}
+            lines_of[spot.file, _bare(spot)].add(spot.line)
+    return {key: sorted(lines) for key, lines in lines_of.items() if len(lines) > 1}
 
 
 def _line(key: _Key, spots: Sequence[HotspotResult]) -> int:
@@ -268,11 +267,11 @@ def joined_of(result: Result) -> Iterator[Joined]:
 
 def _table(
     benchmark: str,
-    found: Sequence[FunctionHotspots],
+    joined: Sequence[FunctionHotspots],
     sides: Mapping[ProfileColumn, tuple[str, ...]],
     differences: tuple[str, ...],
 ) -> Joined:
-    ranked = sorted(found, key=lambda item: (-_largest(item), item.name, item.file))
+    ranked = sorted(joined, key=lambda item: (-_largest(item), item.name, item.file))
     sources = Counter((column.source, column.unit) for column in sides)
     return Joined(
         benchmark=benchmark,

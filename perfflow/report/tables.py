@@ -1,6 +1,7 @@
-"""Every table of a report, one function each. Formats render `Table` and do not depend on its content.
+"""Make every table of a report, one function each. Formats render `Table` and do not depend on its content.
 
-Two columns for a terminal: names and wrapped texts.
+``NAMED`` has the tables that templates call by name. ``described`` lays out names and wrapped texts in two columns for
+a terminal.
 """
 
 from __future__ import annotations
@@ -99,10 +100,10 @@ def distributions(
     ``unit``: the unit of the row, '' for one that suits each value.
     """
     sides = [side for side in (row.baseline, row.candidate) if side]
-    found = densities(sides, dimension, unit) if len(sides) == len(names) else None
-    if not found:
+    placed = densities(sides, dimension, unit) if len(sides) == len(names) else None
+    if not placed:
         return
-    axis, pictures = found
+    axis, pictures = placed
     outside = [len(side.samples) - len(picture.places) for side, picture in zip(sides, pictures, strict=True)]
     columns = [
         Column(title, TextKind.NAME),
@@ -223,21 +224,21 @@ def regressed(rows: Iterable[Regressed], left_out: int = 0) -> Table:
     return table(columns, cells, left_out)
 
 
-def blamed(found: GateBlame, left_out: int = 0) -> Table:
+def blamed(blame: GateBlame, left_out: int = 0) -> Table:
     """Return the functions that got slower; a benchmark is named only in its first row."""
     columns = [
         BENCHMARK,
         METRIC,
         name("Function"),
         LOCATION,
-        name("Crate") if found.has_crates else None,
-        name("Region") if found.has_regions else None,
+        name("Crate") if blame.has_crates else None,
+        name("Region") if blame.has_regions else None,
         Column("Cost base → head", TextKind.WORDS, right=True),
         value("Share"),
         name("Tool"),
         words("Commits"),
     ]
-    rows = found.functions.shown
+    rows = blame.functions.shown
     first = {0, *(number for number, (one, other) in enumerate(pairwise(rows), 1) if one.benchmark != other.benchmark)}
     cells = (
         (
@@ -323,12 +324,12 @@ def growth(page: Page) -> Table:
     return table(columns, cells)
 
 
-def kernels(found: Kernels, left_out: int = 0) -> Table:
+def kernels(of_gpu: Kernels, left_out: int = 0) -> Table:
     """Return the GPU kernels with their time, bound and occupancy."""
     columns = [
         name("Kernel"),
-        mark("Side") if found.two_sided else None,
-        words("GPU") if len(found.devices) > 1 else None,
+        mark("Side") if of_gpu.two_sided else None,
+        words("GPU") if len(of_gpu.devices) > 1 else None,
         value("Time"),
         value("Share"),
         mark("Bound"),
@@ -338,7 +339,7 @@ def kernels(found: Kernels, left_out: int = 0) -> Table:
     ]
     cells = (
         (row.kernel, row.side, row.device, row.time, row.share, row.bound, row.occupancy, row.limiter, row.lifts)
-        for row in found.rows.shown
+        for row in of_gpu.rows.shown
     )
     return table(columns, cells, left_out)
 
@@ -366,11 +367,11 @@ def across(rows: Iterable[GpuRow], left_out: int = 0) -> Table:
     return table(columns, cells, left_out)
 
 
-def roofline(found: Roofline, left_out: int = 0) -> Table:
+def roofline(placed: Roofline, left_out: int = 0) -> Table:
     """Return each benchmark's performance as a share of the roof."""
     columns = [
         BENCHMARK,
-        mark("Side") if found.two_sided else None,
+        mark("Side") if placed.two_sided else None,
         *map(value, ("Intensity", "Attained", "Attainable", "Share of roof")),
         mark("Bound"),
     ]
@@ -384,7 +385,7 @@ def roofline(found: Roofline, left_out: int = 0) -> Table:
             row.share,
             (row.bound, Span(", ", TextKind.VALUE), Span(row.note, TextKind.WORDS)) if row.note else row.bound,
         )
-        for row in found.rows.shown
+        for row in placed.rows.shown
     )
     return table(columns, cells, left_out)
 
@@ -446,19 +447,19 @@ def functions(found: Joined) -> Table:
     return table(columns, ((row.function, optional(row.place), *row.cells) for row in found.rows), found.others)
 
 
-def hotspots(page: Page, found: ProfileTable) -> Table:
+def hotspots(page: Page, profile: ProfileTable) -> Table:
     """Return the top hotspots of one profile."""
     columns = [
         value("#"),
         name("Hotspot"),
         LOCATION,
-        value(f"Share {page.profiled_sides}" if found.two_sided else "Share"),
+        value(f"Share {page.profiled_sides}" if profile.two_sided else "Share"),
         words("Impact"),
-        words("Cause") if found.caused else None,
+        words("Cause") if profile.caused else None,
     ]
     cells = (
         (str(spot.rank), spot.location, optional(spot.place), spot.share, spot.impact, spot.cause or "–")
-        for spot in found.spots
+        for spot in profile.spots
     )
     return table(columns, cells)
 
@@ -467,26 +468,6 @@ def counters(page: Page, rows: Iterable[Counted], left_out: int = 0) -> Table:
     """Return the counters beside the profiles, of both sides."""
     cells = ((row.benchmark, row.metric, row.values) for row in rows)
     return table([BENCHMARK, METRIC, value(page.profiled_sides.capitalize())], cells, left_out)
-
-
-_GAP = "  "
-_LEAST = 20
-"""Least width of a text beside its name; with less room, it goes below the name."""
-
-
-def described(rows: Sequence[tuple[str, str]], width: int = NO_EDGE, indent: str = "  ") -> list[str]:
-    """Return lines with a name and its wrapped text, which goes below the name if there is no room beside it."""
-    pairs = [(visible(name), visible(text)) for name, text in rows]
-    column = max((cells(name) for name, _ in pairs), default=0)
-    start = len(indent) + column + len(_GAP)
-    lines = []
-    for title, text in pairs:
-        if width - start >= _LEAST:
-            lines += wrapped(f"{indent}{padded(title, column)}{_GAP}{text}".rstrip(), width, " " * start)
-        else:
-            lines += wrapped(f"{indent}{title}", width, indent)
-            lines += wrapped(f"{indent}{_GAP}{text}", width, indent + _GAP) if text else []
-    return lines
 
 
 def _comparisons(page: Page, rows: Sequence[ComparisonLine] | None = None, *, short: bool = False) -> Table | None:
@@ -613,3 +594,23 @@ NAMED: Mapping[str, NamedTable] = {
     ),
     "compared": NamedTable("what two stored results are", lambda page: sides(page) if page.sides else None),
 }
+
+
+_GAP = "  "
+_LEAST = 20
+"""Least width of a text beside its name; with less room, it goes below the name."""
+
+
+def described(rows: Sequence[tuple[str, str]], width: int = NO_EDGE, indent: str = "  ") -> list[str]:
+    """Return lines with a name and its wrapped text, which goes below the name if there is no room beside it."""
+    pairs = [(visible(name), visible(text)) for name, text in rows]
+    column = max((cells(name) for name, _ in pairs), default=0)
+    start = len(indent) + column + len(_GAP)
+    lines = []
+    for title, text in pairs:
+        if width - start >= _LEAST:
+            lines += wrapped(f"{indent}{padded(title, column)}{_GAP}{text}".rstrip(), width, " " * start)
+        else:
+            lines += wrapped(f"{indent}{title}", width, indent)
+            lines += wrapped(f"{indent}{_GAP}{text}", width, indent + _GAP) if text else []
+    return lines

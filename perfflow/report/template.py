@@ -254,7 +254,7 @@ def environment() -> _Environment:
     One environment serves all formats, since it takes 0.1 s to compile the sections. A format that does not escape
     marks what ``{{ }}`` writes.
     """
-    found = _Environment(
+    jinja = _Environment(
         loader=FileSystemLoader(_FOLDER),
         bytecode_cache=_CompiledTemplates(),
         autoescape=True,
@@ -264,10 +264,10 @@ def environment() -> _Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    found.filters |= {"shortened": lambda text: shortened(text, LONGEST_TITLE)}
-    found.filters |= {"quantity": _quantity, "change": format_change}
-    found.filters |= {"name": _set_name, "words": _set_words, "strong": _set_strong}
-    return found
+    jinja.filters |= {"shortened": lambda text: shortened(text, LONGEST_TITLE)}
+    jinja.filters |= {"quantity": _quantity, "change": format_change}
+    jinja.filters |= {"name": _set_name, "words": _set_words, "strong": _set_strong}
+    return jinja
 
 
 HELP = "`perfflow report --template-help` lists what templates may use"

@@ -1,8 +1,8 @@
 """The page as a short text for a terminal: verdict, reasons, requirements, comparisons, and the report's path.
 
-The output of ``perfflow compare``: one sentence with the result, a few figures, and the samples of both commands.
-
-The effects of candidates one after the other: times better than the baseline after each kept candidate.
+``render_summary`` is the output of ``perfflow compare``: one sentence with the result, a few figures, and the samples
+of both commands. ``ladders_of`` orders the effects of candidates one after the other: times better than the baseline
+after each kept candidate.
 """
 
 from __future__ import annotations
@@ -262,7 +262,7 @@ def _is_slower(row: ComparisonLine) -> bool:
 
 def _samples(page: Page, width: int) -> RowGroup:
     """Return the distributions of two stored results that have samples."""
-    found = (
+    distributions = (
         table
         for row in page.comparisons
         if page.sides and row.first
@@ -271,7 +271,7 @@ def _samples(page: Page, width: int) -> RowGroup:
         )
     )
     entries = []
-    for table in islice(found, MOST_SAMPLES):
+    for table in islice(distributions, MOST_SAMPLES):
         head, rows = _table(table, width, titles=True)
         entries.append([*head, *(line for row in rows for line in row)])
     return RowGroup(entries, least=0)
@@ -457,10 +457,10 @@ def ladders_of(result: Result, criteria: Criteria) -> Iterator[Ladder]:
 def _rungs(tries: Sequence[Optimization], *, higher: bool) -> Iterator[Rung]:
     """Yield each try on top of the changes kept before it; alternatives of one candidate share their start."""
     level, group, after = 1.0, "", 1.0
-    for item in tries:
-        if item.id.partition("[")[0] != group:
-            group, level = item.id.partition("[")[0], after
-        effect = item.effect
+    for attempt in tries:
+        if attempt.id.partition("[")[0] != group:
+            group, level = attempt.id.partition("[")[0], after
+        effect = attempt.effect
         if effect is None or effect.value is None:
             continue
         estimate, low, high = (
@@ -469,8 +469,8 @@ def _rungs(tries: Sequence[Optimization], *, higher: bool) -> Iterator[Rung]:
         )
         if not math.isfinite(estimate):
             continue
-        yield Rung(item.id, item.decision, level, Interval(estimate, low, high))
-        if item.decision == "accepted":
+        yield Rung(attempt.id, attempt.decision, level, Interval(estimate, low, high))
+        if attempt.decision == "accepted":
             after = estimate
 
 

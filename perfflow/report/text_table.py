@@ -1,14 +1,11 @@
-"""Tables as lines of text for a terminal width. Everything but Markdown and HTML uses this layout.
+"""Lay out tables as lines of text for a terminal width. Everything but Markdown and HTML uses this layout.
 
-Fits the parts of a page into the rows of a terminal: less important parts are shortened first.
-
-Truncation of long lists: the most important entries in the list's order, and the number of the others.
-
-The places of intervals, bounds and samples on the axes of drawings.
-
-Bars and distributions drawn with characters, for terminals, logs and Markdown.
-
-Text from tools and files made safe for display: control and bidirectional characters are spelled out, lines cut.
+- ``drawn`` and ``sparkline`` draw bars and distributions with characters, for terminals, logs and Markdown.
+- ``laid_out`` lays out one table.
+- ``folded`` fits the parts of a page into the rows of a terminal: less important parts are shortened first.
+- ``truncated`` shortens long lists: it keeps the most important entries in the list's order, and the number of the
+  others.
+- ``on_one_axis``, ``requirement_bar`` and ``densities`` place intervals, bounds and samples on the axes of drawings.
 """
 
 from __future__ import annotations
@@ -288,17 +285,17 @@ def _least_width(item: _Laid, *, titled: bool) -> int:
     return max(cells(item.title) if titled else 0, *map(cells, item.texts), 0)
 
 
-def _padded(item: _Laid, width: int, *, titled: bool) -> list[str]:
+def _padded(laid: _Laid, width: int, *, titled: bool) -> list[str]:
     """Return the title and the texts of a column, each padded to the column's width."""
-    title = item.title if titled else ""
-    if item.is_drawn:
+    title = laid.title if titled else ""
+    if laid.is_drawn:
         low, _, high = title.partition(AXIS)
         title = low + high.rjust(width - cells(low)) if high else title
-        texts = [drawn(picture, width) if picture else "" for picture in item.pictures]
+        texts = [drawn(picture, width) if picture else "" for picture in laid.pictures]
     else:
-        texts = [(shortened if item.gives_way else fitted)(text, width) for text in item.texts]
+        texts = [(shortened if laid.gives_way else fitted)(text, width) for text in laid.texts]
     # Numbers end below the end of a wider title.
-    left = width - max(map(cells, texts), default=0) if item.column.right else 0
+    left = width - max(map(cells, texts), default=0) if laid.column.right else 0
     return [padded(shortened(title, width), width), *(padded(" " * left + text, width) for text in texts)]
 
 

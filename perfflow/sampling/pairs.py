@@ -252,14 +252,14 @@ class PairScheduler:
         """
         known = self.taken_few if turn.single else self.taken
         left = []
-        for item in turn.benchmarks:
-            readings = {} if turn.warming else known.get((item.name, turn.number), {})
+        for benchmark in turn.benchmarks:
+            readings = {} if turn.warming else known.get((benchmark.name, turn.number), {})
             if readings and set(readings) == set(turn.order):
                 if turn.number == 0:
-                    self._notice_pace(item, readings)
-                yield Round(item, turn.number, turn.order[0], readings, recalled=True, layout=turn.layout)
-            elif item.name not in self.lost:
-                left.append(item)
+                    self._notice_pace(benchmark, readings)
+                yield Round(benchmark, turn.number, turn.order[0], readings, recalled=True, layout=turn.layout)
+            elif benchmark.name not in self.lost:
+                left.append(benchmark)
         if left:
             turn = replace(turn, benchmarks=tuple(left))
             if self._side_by_side and len(turn.order) == 2 and all(map(self._is_side_by_side, left)):
@@ -269,13 +269,13 @@ class PairScheduler:
 
     def _run_at_once(self, turn: Turn, how: SideBySide) -> Iterator[Round]:
         """Run both processes at the same time on one core. Benchmarks without a figure of both run in turn instead."""
-        began, found, take = self._clock(), _Found(), turn.benchmarks[0].take
+        began, taken, take = self._clock(), _Found(), turn.benchmarks[0].take
         core = how.cores[_digest(f"{self._seed}\0core\0{turn.number}") % len(how.cores)]
         requests = [Request(turn.benchmarks, side, turn.number, turn.layout, core=core) for side in turn.order]
         first, second = (partial(take, request) for request in requests)
         try:
             for request, readings in zip(requests, how.at_once(first, second), strict=True):
-                found.add(request, readings)
+                taken.add(request, readings)
         except TimeUpError:
             self.lost.update(item.name for item in turn.benchmarks)
             return
@@ -283,13 +283,13 @@ class PairScheduler:
             pass
         self._last = self._clock()
         self.seconds = (self._last - began) / len(turn.benchmarks)
-        missing = yield from self._rounds(turn, found, self._last - began, side_by_side=True)
+        missing = yield from self._rounds(turn, taken, self._last - began, side_by_side=True)
         self._in_turn.update(item.name for item in missing)
         if missing:
             yield from self._run_in_turn(replace(turn, benchmarks=tuple(missing)))
 
     def _run_in_turn(self, turn: Turn) -> Iterator[Round]:
-        order, began, found = turn.order, self._clock(), _Found()
+        order, began, taken = turn.order, self._clock(), _Found()
         if self._warmup and not turn.single and began - self._last > IDLE:
             # Run the first side twice, since its first process runs cold; the second reading replaces the first.
             order = (order[0], *order)
@@ -305,34 +305,36 @@ class PairScheduler:
                 break
             self._last = self._clock()
             self.seconds = (self._last - started) / len(turn.benchmarks)
-            found.add(request, readings)
+            taken.add(request, readings)
         whole = 0.0 if turn.single and turn.layout else self._last - began
-        missing = yield from self._rounds(turn, found, whole)
+        missing = yield from self._rounds(turn, taken, whole)
         if len(turn.benchmarks) == 1:
             self.lost.update(item.name for item in missing)
         elif missing:
             yield from self._run_each(missing, turn)
 
     def _rounds(
-        self, turn: Turn, found: _Found, whole: float, *, side_by_side: bool = False
+        self, turn: Turn, taken: _Found, whole: float, *, side_by_side: bool = False
     ) -> Generator[Round, None, list[BenchmarkToSample]]:
         """Yield the round of each benchmark that was found on all sides, and return the others.
 
         whole: duration of all processes (s).
         """
         missing = []
-        for item in turn.benchmarks:
+        for benchmark in turn.benchmarks:
             sides = {
-                side: found.readings[item.name, side] for side in item.sides if (item.name, side) in found.readings
+                side: taken.readings[benchmark.name, side]
+                for side in benchmark.sides
+                if (benchmark.name, side) in taken.readings
             }
             if set(sides) != set(turn.order):
-                missing.append(item)
+                missing.append(benchmark)
                 continue
             if turn.warming:
-                self._notice_pace(item, sides)
+                self._notice_pace(benchmark, sides)
             seconds = whole / len(turn.benchmarks)
             yield Round(
-                item,
+                benchmark,
                 turn.number,
                 turn.order[0],
                 sides,

@@ -156,15 +156,17 @@ class StepSampling:
         # The quick ones get the time that is left: their part of it is kept.
         part = len(slow) / max(1, len(slow) + others)
         self.stop_rule.start(slow, began + (ends - began) * part if slow else ends, others)
-        self._expensive.update(item.name for item in slow)
+        self._expensive.update(benchmark.name for benchmark in slow)
         fitting = []
-        for number, item in enumerate(slow, 1):
+        for number, benchmark in enumerate(slow, 1):
             self._place = number, len(slow)
-            if self._take_few(item, ends, benchmark_budget):
-                fitting.append(item)
+            if self._take_few(benchmark, ends, benchmark_budget):
+                fitting.append(benchmark)
         self._take_more(fitting)
         if self._many:
-            self._confirm_few([item for item in self.able(fitting) if self.stop_rule.changed(item)], ends, 1)
+            self._confirm_few(
+                [benchmark for benchmark in self.able(fitting) if self.stop_rule.changed(benchmark)], ends, 1
+            )
 
     def _take_few(self, benchmark: BenchmarkToSample, ends: float, benchmark_budget: float) -> bool:
         """Take a few runs in random order, or one of each side with a warning if the budget is too short.
@@ -177,12 +179,12 @@ class StepSampling:
         if not fits:
             self.stop_rule.stop([benchmark], Stop.TOTAL_BUDGET)
             about = format_quantity(needed, Dimension.TIME)
-            said = f"{FEW} runs of each side would take about {about}, but the budget is too short: took one of each"
-            self._warnings[said] = None
+            warning = f"{FEW} runs of each side would take about {about}, but the budget is too short: took one of each"
+            self._warnings[warning] = None
         elif self._clock() - began > benchmark_budget:
             budget = format_quantity(benchmark_budget, Dimension.TIME)
-            said = f"{FEW} runs of each side, the fewest that can prove a change, exceeded the budget of {budget}"
-            self._warnings[said] = None
+            warning = f"{FEW} runs of each side, the fewest that can prove a change, exceeded the budget of {budget}"
+            self._warnings[warning] = None
         return fits
 
     def _take_more(self, benchmarks: Sequence[BenchmarkToSample]) -> None:
@@ -226,10 +228,14 @@ class StepSampling:
         self._scheduler.separate(failing)
         for item in failing:
             self._take_confirmation([item], ends, number)
-            if found := self.stop_rule.contradicted(item):
-                among, alone = (format_interval(it.estimate, it.low, it.high) for it in (found.before, found.change))
-                said = f"{item.name} changed by {among} among the other benchmarks of its suite, but by {alone} alone"
-                self._warnings[f"{said}: they disturb each other; set `rounds: benchmark`"] = None
+            if contradiction := self.stop_rule.contradicted(item):
+                among, alone = (
+                    format_interval(it.estimate, it.low, it.high) for it in (contradiction.before, contradiction.change)
+                )
+                warning = (
+                    f"{item.name} changed by {among} among the other benchmarks of its suite, but by {alone} alone"
+                )
+                self._warnings[f"{warning}: they disturb each other; set `rounds: benchmark`"] = None
                 self._scheduler.separate(changed)
         others = [item for item in changed if item not in failing]
         waiting = [item for item in others if self._layouts_follow and self.stop_rule.rests_on_layout(item)]
@@ -266,14 +272,14 @@ class StepSampling:
     def _confirm_few(self, benchmarks: Sequence[BenchmarkToSample], ends: float, number: int) -> None:
         """Take two more blocks of expensive benchmarks in turn, if there is time for them."""
         self._confirmation = number
-        for place, item in enumerate(benchmarks, 1):
+        for place, benchmark in enumerate(benchmarks, 1):
             self._place = place, len(benchmarks)
-            runs = self._numbered[item.name] // len(item.sides)
-            needed = 2 * FEW_MORE * len(item.sides) * self._seconds.get(item.name, 0.0)
-            recalled = self.is_recalled(item, self._numbered[item.name], single=True)
+            runs = self._numbered[benchmark.name] // len(benchmark.sides)
+            needed = 2 * FEW_MORE * len(benchmark.sides) * self._seconds.get(benchmark.name, 0.0)
+            recalled = self.is_recalled(benchmark, self._numbered[benchmark.name], single=True)
             if recalled or self._clock() + needed <= ends:
                 for done in (runs, runs + FEW_MORE):
-                    self._take(self._scheduler.random_block(item, FEW_MORE, done), Design.FEW)
+                    self._take(self._scheduler.random_block(benchmark, FEW_MORE, done), Design.FEW)
         self._confirmation = 0
 
     def _warm_up(self, benchmarks: Iterable[BenchmarkToSample], design: Design) -> None:
@@ -343,42 +349,42 @@ class StepSampling:
         """Take rounds, store each, and report progress. Warm-up runs are not stored."""
         for turn in turns:
             last = None
-            for item in self._scheduler.take(turn):
-                name = item.benchmark.name
+            for sampled in self._scheduler.take(turn):
+                name = sampled.benchmark.name
                 if turn.warming:
                     self._took[name] = max(self._scheduler.seconds, self._took.get(name, 0.0))
                     continue
-                self._numbered[name] = item.number + 1
-                self._seconds[name] = max(item.seconds, self._seconds.get(name, 0.0))
-                self._pair_seconds = item.seconds * item.together
-                event = self._event(item, design)
-                if not item.recalled:
+                self._numbered[name] = sampled.number + 1
+                self._seconds[name] = max(sampled.seconds, self._seconds.get(name, 0.0))
+                self._pair_seconds = sampled.seconds * sampled.together
+                event = self._event(sampled, design)
+                if not sampled.recalled:
                     self._store(event)
                 self.stop_rule.happened(event)
-                last = item
+                last = sampled
             if last:
                 unit = "pair" if len(last.readings) == 2 else "run"
                 place = self._place if design is Design.FEW else turn.place
                 self._between(SamplingProgress(last.benchmark.name, last.number + 1, unit, place))
 
-    def _event(self, item: Round, design: Design) -> dict[str, Any]:
+    def _event(self, sampled: Round, design: Design) -> dict[str, Any]:
         """Return the event of a round of one benchmark."""
         event: dict[str, Any] = {"event": "sample", "step": self._step, "design": design.value}
-        event |= {"pair": item.number, "first": item.first.value}
-        if item.benchmark.one_sided:
+        event |= {"pair": sampled.number, "first": sampled.first.value}
+        if sampled.benchmark.one_sided:
             event["alone"] = True
         if self._many:
             event["many"] = True
-        if item.together > 1:
-            event["together"] = item.together
-        if item.side_by_side:
+        if sampled.together > 1:
+            event["together"] = sampled.together
+        if sampled.side_by_side:
             event["side_by_side"] = True
         if self._confirmation:
             event["confirmation"] = self._confirmation
-        if item.seconds:
-            event["seconds"] = round(item.seconds, 6)
-        if item.layout:
-            event["layout"] = item.layout
-        for side, readings in item.readings.items():
+        if sampled.seconds:
+            event["seconds"] = round(sampled.seconds, 6)
+        if sampled.layout:
+            event["layout"] = sampled.layout
+        for side, readings in sampled.readings.items():
             event[side.value] = [reading_to_json(reading) for reading in readings]
         return event

@@ -1,6 +1,6 @@
-"""Decide when to stop measuring a benchmark: its verdict is settled, the last interim analysis is done, or time is up.
+"""Decide when to stop measuring a benchmark: its verdict is settled, the last analysis is done, or time is up.
 
-An interim analysis judges the samples taken so far.
+An interim analysis judges the samples taken so far. ``StopRule`` uses the same rules as the report.
 """
 
 from __future__ import annotations
@@ -83,8 +83,8 @@ class StopRule:
         self._record = Record(planned={planned.id: step})
         # The report compares all metrics of a benchmark; between rounds only these are compared, to save time.
         targeted = (target.metric.name for target in criteria.targets)
-        wanted = (metric for _, metric in goal.objectives) if goal else ()
-        self._telling = {*TIMES, "main_share", "turns", *targeted, *wanted, planned.step.metric}
+        objectives = (metric for _, metric in goal.objectives) if goal else ()
+        self._telling = {*TIMES, "main_share", "turns", *targeted, *objectives, planned.step.metric}
         self._ends = self._total_ends = math.inf
         self._single, self._repeats, self._coarsely = True, repeats, False
         self.stopped: dict[str, Stop] = {}
@@ -217,8 +217,8 @@ class StopRule:
         """
         rows, identical = compared(self._record, self._criteria, self._series_of(benchmark)), self._identical()
         if self._goal:
-            told = deciding_rows(self._record, rows, self._criteria, self._goal)
-            return any(is_reached(rows[key], self._goal) for key in told)
+            deciding = deciding_rows(self._record, rows, self._criteria, self._goal)
+            return any(is_reached(rows[key], self._goal) for key in deciding)
         gating = gating_rows(self._record, rows, self._criteria)
         noisy = [key for key in gating if not rows[key].metric.exact and key[1] not in MEMORY]
         for key in noisy:
@@ -252,8 +252,8 @@ class StopRule:
     def _are_settled(self, benchmark: BenchmarkToSample, rows: _Rows) -> bool:
         goal = self._goal
         if goal:
-            told = deciding_rows(self._record, rows, self._criteria, goal)
-            return all(clear(rows[key], self._criteria.thresholds_of(benchmark.name, key[1]), goal) for key in told)
+            deciding = deciding_rows(self._record, rows, self._criteria, goal)
+            return all(clear(rows[key], self._criteria.thresholds_of(benchmark.name, key[1]), goal) for key in deciding)
         choice = choose_rows(self._record, rows, self._criteria)
         if choice.undecided:
             return False
@@ -275,13 +275,13 @@ class StopRule:
         """Return whether no target needs more samples. After the last look, targets on changes need none."""
         if not self._criteria.targets or self._goal:
             return True
-        wanted = [
+        own_targets = [
             target
             for target in self._criteria.targets
             if any(matches(target.benchmark, name) for name, _ in rows)
             and not (values_only and target.statistic in COMPARED_STATISTICS)
         ]
-        if not wanted:
+        if not own_targets:
             return True
-        judged = targets.judge(replace(self._criteria, targets=tuple(wanted)), rows, self._record, CLEAR)
+        judged = targets.judge(replace(self._criteria, targets=tuple(own_targets)), rows, self._record, CLEAR)
         return not any(item.status == "unproven" for item in judged)

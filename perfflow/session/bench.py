@@ -1,18 +1,13 @@
 """Measuring steps: fresh processes of both sides in pairs of random order. Each round is stored at once as an event.
 
-Convert the readings of one sample to figures per operation, and add rates from the declared work.
-
-Durations of the benchmarks of a step, used by short processes of a suite to set their number of samples.
-
-``variants``: two benchmarks of one suite as the two sides of a comparison, measured in pairs.
-
-If the suite can run chosen benchmarks, each side of a pair is a separate process, in random order; one process measures
-its variants together where the tool can. Otherwise one process gives both sides of a pair in the suite's own order,
-with a warning.
-
-Results of a step's tool besides figures: profiles and hotspots, from the last call of each side.
-
-Names that a step gives to the benchmarks of its tool.
+- ``Bench`` runs one measuring step.
+- ``Paces`` keeps the durations of the benchmarks of a step, by which short processes of a suite set their number of
+  samples.
+- ``StepSuite`` has the names that a step gives to the benchmarks of its tool.
+- ``benchmarks_of`` is for ``variants``: two benchmarks of one suite as the two sides of a comparison, measured in
+  pairs. If the suite can run chosen benchmarks, each side of a pair is a separate process, in random order; one process
+  measures its variants together where the tool can. Otherwise one process gives both sides of a pair in the suite's own
+  order, with a warning (``FromOneProcess``).
 """
 
 from __future__ import annotations
@@ -80,118 +75,6 @@ from perfflow.tools.regular_files import TooLargeError, read
 from perfflow.workflow.layout_checks import OFF
 from perfflow.workflow.model import Parse, Variants
 from perfflow.workflow.roles import figures_in
-
-
-class Paces:
-    """The slowest pace of each benchmark over both sides, so that both take the same number of samples."""
-
-    def __init__(self) -> None:
-        self._found: dict[str, Pace] = {}
-
-    def notice(self, benchmark: str, readings: Iterable[Reading]) -> None:
-        """Update the pace from the readings of one process."""
-        found, known = pace_of(readings), self._found.get(benchmark)
-        if found and known and found.seconds > known.seconds:
-            # Keep the number of samples of the first process, because a later one may have been asked for more.
-            found = Pace(found.seconds, known.spent * (found.seconds / known.seconds))
-        if found and (known is None or found.seconds > known.seconds):
-            self._found[benchmark] = found
-
-    def recall(self, events: Iterable[Mapping[str, Any]]) -> None:
-        """Restore the paces of an interrupted run from its first samples."""
-        for event in events:
-            if event.get("pair") == 0:
-                for side in Side:
-                    readings = [reading_from_json(item) for item in event.get(side.value, ())]
-                    self.notice(readings[0].benchmark if readings else "", readings)
-
-    def slowest(self, benchmarks: Iterable[str]) -> Pace | None:
-        """Return the pace of the slowest of some benchmarks, None before the first process of one of them."""
-        found = [self._found.get(name) for name in benchmarks]
-        known = [pace for pace in found if pace]
-        return max(known, key=lambda pace: pace.seconds) if len(known) == len(found) else None
-
-
-ONE_PROCESS = "both variants run in one process in the suite's own order, so perfflow cannot randomize their order"
-
-
-@dataclass(frozen=True)
-class StepSuite:
-    """A step's suite: its ``name`` as a whole, the ids that it can run, and the pattern of benchmark names.
-
-    ``ids`` is empty if the suite only runs as a whole. ``take`` runs some of them, or all, and returns readings named
-    by ``pattern``. ``say`` receives warnings. ``together``: see BenchmarkToSample.
-    """
-
-    name: str
-    ids: Sequence[str]
-    pattern: str
-    take: Take
-    say: Callable[[str], None]
-    together: float = 0.0
-
-    def name_of(self, found: str) -> str:
-        """Return the name of a benchmark."""
-        return self.pattern.replace("*", found, 1)
-
-    def id_of(self, name: str) -> str:
-        """Return the suite's own id for a name."""
-        before, _, after = self.pattern.partition("*")
-        return name.removeprefix(before).removesuffix(after)
-
-
-def benchmarks_of(variants: Variants, suite: StepSuite) -> list[BenchmarkToSample]:
-    """Return the benchmarks that exist as both variants, or one for all if the suite runs as a whole.
-
-    Raises Failure if no benchmark exists as both.
-    """
-    if not suite.ids:
-        return [BenchmarkToSample(suite.name, tuple(Side), FromOneProcess(variants, suite))]
-    found = SuiteIds.among(variants, suite.ids)
-    for text in found.alone():
-        suite.say(text)
-
-    def run(request: Request) -> tuple[Reading, ...]:
-        own_ids = {item.name: found.ids[request.side][item.own_id] for item in request.benchmarks}
-        own = tuple(replace(item, own_id=own_ids[item.name]) for item in request.benchmarks)
-        names = {suite.name_of(own_id): name for name, own_id in own_ids.items()}
-        readings = suite.take(replace(request, benchmarks=own))
-        return tuple(replace(reading, benchmark=names[reading.benchmark]) for reading in readings)
-
-    return [
-        BenchmarkToSample(suite.name_of(stem), tuple(Side), run, own_id=stem, together=suite.together)
-        for stem in found.both()
-    ]
-
-
-class FromOneProcess:
-    """Takes both sides of a pair from one process: the second side uses the readings of the first side's process."""
-
-    def __init__(self, variants: Variants, suite: StepSuite) -> None:
-        self._variants, self._suite = variants, suite
-        self._sides: Mapping[Side, tuple[Reading, ...]] = {}
-        self._left: set[Side] = set()
-
-    def __call__(self, request: Request) -> tuple[Reading, ...]:
-        """Return the readings of a side. Raises Failure if the process reports no benchmark as both variants."""
-        if request.side not in self._left:
-            self._sides, self._left = self._sorted(self._suite.take(request)), set(Side)
-        self._left.remove(request.side)
-        return self._sides[request.side]
-
-    def _sorted(self, readings: Iterable[Reading]) -> dict[Side, tuple[Reading, ...]]:
-        own = [(self._suite.id_of(reading.benchmark), reading) for reading in readings]
-        found = SuiteIds.among(self._variants, [name for name, _ in own])
-        both = set(found.both())
-        for text in (ONE_PROCESS, *found.alone()):
-            self._suite.say(text)
-        sides: dict[Side, tuple[Reading, ...]] = {}
-        for side in Side:
-            stems = [(reading, found.stem(name, side)) for name, reading in own]
-            named = [(reading, self._suite.name_of(stem)) for reading, stem in stems if stem and stem in both]
-            sides[side] = tuple(replace(reading, benchmark=name) for reading, name in named)
-        return sides
-
 
 WARMUP = 1
 WAITED_FOR_OTHER = 1.5
@@ -429,18 +312,20 @@ class Bench:
         if source.step.variants:
             ids, name = self.session.benchmarks(source), source.benchmark
             together = self._together(tuple(Side))
-            found = benchmarks_of(source.step.variants, StepSuite(name, ids, source.pattern, take, self._say, together))
+            benchmarks = benchmarks_of(
+                source.step.variants, StepSuite(name, ids, source.pattern, take, self._say, together)
+            )
             if not ids:
-                return [replace(item, take=self._of_chosen(item.take)) for item in found]
-            chosen = self._counted([item.name for item in found])
-            return [item for item in found if self.session.names.is_chosen(item.name) and item.name in chosen]
+                return [replace(item, take=self._of_chosen(item.take)) for item in benchmarks]
+            chosen = self._counted([item.name for item in benchmarks])
+            return [item for item in benchmarks if self.session.names.is_chosen(item.name) and item.name in chosen]
         as_a_whole = source.step.runs is not None and not self.session.names.chosen and not self.counted
         listed = {} if as_a_whole else self._listed()
         part = self.session.parts.get(source.id)
         if part:
-            own = self._of_part(part, listed)
-            self._elsewhere, listed = len(listed) - len(own), own
-            if not own and (self.session.names.chosen or part.turns > 1):
+            of_part = self._of_part(part, listed)
+            self._elsewhere, listed = len(listed) - len(of_part), of_part
+            if not of_part and (self.session.names.chosen or part.turns > 1):
                 raise NothingChosenError
         if not listed:
             self.session.names.require_some(self.planned.id)
@@ -536,7 +421,7 @@ class Bench:
         counts = operations(self.session.tree_context_of(side), self.planned)
         folder = self.session.folder_of(self.planned, side)
         while True:
-            found, paused, read = [], False, None
+            figures_by_count, paused, read = [], False, None
             try:
                 for count in counts or (None,):
                     before = written(self.session.parsed_file(self.planned, side)) if self._parse else None
@@ -550,7 +435,7 @@ class Bench:
                         invoked = invoke.run(self.session.spawner(), started, folder)
                     self._note_run(prepared, read, invoked, folder, warming=request.warming)
                     figures = self._figures(prepared, invoked, before, request)
-                    found.append(figures if request.core is None else _without_core_waits(figures))
+                    figures_by_count.append(figures if request.core is None else _without_core_waits(figures))
                     paused = paused or invoked.paused
             except OutOfTimeFailure as failure:
                 self.out_of_time = True
@@ -568,7 +453,7 @@ class Bench:
                 raise
             self.evidence.add(prepared, invoked.parsed)
             if not paused or self.deterministic:
-                figures = per_operation(found, counts)
+                figures = per_operation(figures_by_count, counts)
                 if self.deterministic:
                     figures = tuple(replace(figure, exact=True) for figure in figures)
                 return with_work(figures, self.planned.step.work, self.context)
@@ -592,8 +477,8 @@ class Bench:
                 raise Failure(f"the suite lists {ids[0]!r} but does not report it when it runs alone")
         if request.warming:
             for own_id in ids or ("",):
-                own = (item for item in readings if not ids or item.benchmark == own_id)
-                self.paces.notice(benchmark_name(self.planned, own_id), own)
+                readings_of_id = (item for item in readings if not ids or item.benchmark == own_id)
+                self.paces.notice(benchmark_name(self.planned, own_id), readings_of_id)
         # A benchmark that fails among others, or side by side, runs alone next, and is judged by that.
         for name, reason in invoked.parsed.failed.items() if len(ids) < 2 and request.core is None else ():
             log = folder / prepared.side.value / "stderr"
@@ -680,11 +565,14 @@ def _without_core_waits(readings: Sequence[Reading]) -> tuple[Reading, ...]:
     LostError if none is left.
     """
     left: list[Reading] = []
-    cpu, known = ({item.benchmark: item for item in readings if item.metric == name} for name in ("cpu", "uncontended"))
-    for item in readings:
-        own, computed = known.get(item.benchmark), cpu.get(item.benchmark)
-        if own and computed and own.value <= computed.value * WAITED_FOR_OTHER:
-            left.append(replace(own, metric="time", at_most=False) if item.metric == "time" else item)
+    cpu, known = (
+        {reading.benchmark: reading for reading in readings if reading.metric == name}
+        for name in ("cpu", "uncontended")
+    )
+    for reading in readings:
+        uncontended, computed = known.get(reading.benchmark), cpu.get(reading.benchmark)
+        if uncontended and computed and uncontended.value <= computed.value * WAITED_FOR_OTHER:
+            left.append(replace(uncontended, metric="time", at_most=False) if reading.metric == "time" else reading)
     if not left:
         raise LostError
     return tuple(left)
@@ -732,7 +620,7 @@ def executed_files(prepared: ReadyProcess) -> list[tuple[Path, str]]:
     """
     if prepared.tool is None or prepared.call is None or prepared.call.shell_text:
         return []
-    found = []
+    hashes = []
     named = prepared.tool.build.executed(prepared.call)
     for word in prepared.call.command if named is None else named:
         try:
@@ -740,7 +628,118 @@ def executed_files(prepared: ReadyProcess) -> list[tuple[Path, str]]:
             # Reading a device may never end, and opening a FIFO waits for a writer.
             if path.is_file():
                 with path.open("rb") as stream:
-                    found.append((path, hashlib.file_digest(stream, "sha256").hexdigest()))
+                    hashes.append((path, hashlib.file_digest(stream, "sha256").hexdigest()))
         except (OSError, ValueError):
             continue  # not a file, or an executable without read permission
-    return found
+    return hashes
+
+
+class Paces:
+    """The slowest pace of each benchmark over both sides, so that both take the same number of samples."""
+
+    def __init__(self) -> None:
+        self._found: dict[str, Pace] = {}
+
+    def notice(self, benchmark: str, readings: Iterable[Reading]) -> None:
+        """Update the pace from the readings of one process."""
+        found, known = pace_of(readings), self._found.get(benchmark)
+        if found and known and found.seconds > known.seconds:
+            # Keep the number of samples of the first process, because a later one may have been asked for more.
+            found = Pace(found.seconds, known.spent * (found.seconds / known.seconds))
+        if found and (known is None or found.seconds > known.seconds):
+            self._found[benchmark] = found
+
+    def recall(self, events: Iterable[Mapping[str, Any]]) -> None:
+        """Restore the paces of an interrupted run from its first samples."""
+        for event in events:
+            if event.get("pair") == 0:
+                for side in Side:
+                    readings = [reading_from_json(item) for item in event.get(side.value, ())]
+                    self.notice(readings[0].benchmark if readings else "", readings)
+
+    def slowest(self, benchmarks: Iterable[str]) -> Pace | None:
+        """Return the pace of the slowest of some benchmarks, None before the first process of one of them."""
+        found = [self._found.get(name) for name in benchmarks]
+        known = [pace for pace in found if pace]
+        return max(known, key=lambda pace: pace.seconds) if len(known) == len(found) else None
+
+
+ONE_PROCESS = "both variants run in one process in the suite's own order, so perfflow cannot randomize their order"
+
+
+@dataclass(frozen=True)
+class StepSuite:
+    """A step's suite: its ``name`` as a whole, the ids that it can run, and the pattern of benchmark names.
+
+    ``ids`` is empty if the suite only runs as a whole. ``take`` runs some of them, or all, and returns readings named
+    by ``pattern``. ``say`` receives warnings. ``together``: see BenchmarkToSample.
+    """
+
+    name: str
+    ids: Sequence[str]
+    pattern: str
+    take: Take
+    say: Callable[[str], None]
+    together: float = 0.0
+
+    def name_of(self, found: str) -> str:
+        """Return the name of a benchmark."""
+        return self.pattern.replace("*", found, 1)
+
+    def id_of(self, name: str) -> str:
+        """Return the suite's own id for a name."""
+        before, _, after = self.pattern.partition("*")
+        return name.removeprefix(before).removesuffix(after)
+
+
+def benchmarks_of(variants: Variants, suite: StepSuite) -> list[BenchmarkToSample]:
+    """Return the benchmarks that exist as both variants, or one for all if the suite runs as a whole.
+
+    Raises Failure if no benchmark exists as both.
+    """
+    if not suite.ids:
+        return [BenchmarkToSample(suite.name, tuple(Side), FromOneProcess(variants, suite))]
+    suite_ids = SuiteIds.among(variants, suite.ids)
+    for text in suite_ids.alone():
+        suite.say(text)
+
+    def run(request: Request) -> tuple[Reading, ...]:
+        own_ids = {item.name: suite_ids.ids[request.side][item.own_id] for item in request.benchmarks}
+        of_side = tuple(replace(item, own_id=own_ids[item.name]) for item in request.benchmarks)
+        names = {suite.name_of(own_id): name for name, own_id in own_ids.items()}
+        readings = suite.take(replace(request, benchmarks=of_side))
+        return tuple(replace(reading, benchmark=names[reading.benchmark]) for reading in readings)
+
+    return [
+        BenchmarkToSample(suite.name_of(stem), tuple(Side), run, own_id=stem, together=suite.together)
+        for stem in suite_ids.both()
+    ]
+
+
+class FromOneProcess:
+    """Takes both sides of a pair from one process: the second side uses the readings of the first side's process."""
+
+    def __init__(self, variants: Variants, suite: StepSuite) -> None:
+        self._variants, self._suite = variants, suite
+        self._sides: Mapping[Side, tuple[Reading, ...]] = {}
+        self._left: set[Side] = set()
+
+    def __call__(self, request: Request) -> tuple[Reading, ...]:
+        """Return the readings of a side. Raises Failure if the process reports no benchmark as both variants."""
+        if request.side not in self._left:
+            self._sides, self._left = self._sorted(self._suite.take(request)), set(Side)
+        self._left.remove(request.side)
+        return self._sides[request.side]
+
+    def _sorted(self, readings: Iterable[Reading]) -> dict[Side, tuple[Reading, ...]]:
+        with_ids = [(self._suite.id_of(reading.benchmark), reading) for reading in readings]
+        suite_ids = SuiteIds.among(self._variants, [name for name, _ in with_ids])
+        both = set(suite_ids.both())
+        for text in (ONE_PROCESS, *suite_ids.alone()):
+            self._suite.say(text)
+        sides: dict[Side, tuple[Reading, ...]] = {}
+        for side in Side:
+            stems = [(reading, suite_ids.stem(name, side)) for name, reading in with_ids]
+            named = [(reading, self._suite.name_of(stem)) for reading, stem in stems if stem and stem in both]
+            sides[side] = tuple(replace(reading, benchmark=name) for reading, name in named)
+        return sides

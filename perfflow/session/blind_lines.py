@@ -43,8 +43,8 @@ def note_blind(session: RunSession, repository: Repository, base: CodeState, hea
         missed[file] = (lines & known) - executed
     shown = {file: tuple(_ranges(lines)) for file, lines in sorted(missed.items()) if lines}
     shown = dict(list(shown.items())[:_MOST_FILES])
-    found = Blind(changed=changed, missed=sum(map(len, missed.values())), lines=shown)
-    session.folder.append({"event": "blind", **found.model_dump()})
+    blind = Blind(changed=changed, missed=sum(map(len, missed.values())), lines=shown)
+    session.folder.append({"event": "blind", **blind.model_dump()})
 
 
 def _ranges(lines: AbstractSet[int]) -> Iterator[str]:

@@ -89,16 +89,18 @@ def _lacking(opened: Opened) -> Iterator[Problem]:
     texts = {item.id: _text_of(opened, item) for item in opened.plan.steps if _runs_in_trees(item)}
     needs = list(_needs(opened, texts))
     ignored = tops(opened.root, {need.path for need in needs})
-    said: dict[str, Problem] = {}
+    problems: dict[str, Problem] = {}
     for need in needs:
         top = ignored.get(need.path)
         if top is None or any(PurePosixPath(need.path).is_relative_to(path) for path in share):
             continue
-        found = _problem(opened, need, top, texts)
+        problem = _problem(opened, need, top, texts)
         # Report each path once: for the step that certainly fails, else for the first step.
-        if found and (top not in said or (found.severity, said[top].severity) == (Severity.ERROR, Severity.WARNING)):
-            said[top] = found
-    yield from said.values()
+        if problem and (
+            top not in problems or (problem.severity, problems[top].severity) == (Severity.ERROR, Severity.WARNING)
+        ):
+            problems[top] = problem
+    yield from problems.values()
 
 
 def _problem(opened: Opened, need: _Need, top: str, texts: Mapping[str, Sequence[str]]) -> Problem | None:
@@ -157,12 +159,12 @@ def _text_of(opened: Opened, item: Planned) -> tuple[str, ...]:
 def _needs(opened: Opened, texts: Mapping[str, Sequence[str]]) -> Iterator[_Need]:
     """Yield the paths that steps name and that exist in the user's tree."""
     root = opened.root
-    for item in opened.plan.steps:
-        folder = _folder(opened, item)
-        for word, first in _words(texts.get(item.id, ())):
+    for planned in opened.plan.steps:
+        folder = _folder(opened, planned)
+        for word, first in _words(texts.get(planned.id, ())):
             path = _inside(folder / word)
             if path and os.path.lexists(root / path):
-                yield _Need(item, word, path, first)
+                yield _Need(planned, word, path, first)
     for glob in opened.plan.workflow.data:
         head = _inside(PurePosixPath(*_literal(PurePosixPath(glob).parts)))
         if head and os.path.lexists(root / head):

@@ -102,7 +102,7 @@ class CountedSuite:
         """
         name = benchmark_name(self.source, only)
         counts = self._counts_of(only, name, sides)
-        found: list[tuple[Reading, ...]] = []
+        totals: list[tuple[Reading, ...]] = []
         few: Parsed | None = None
         for count in counts:
             folder = self._folder(name, side)
@@ -120,7 +120,7 @@ class CountedSuite:
                 raise NotFixedError(failure.reason, exit_code=0) from failure
             if len({*known.values()}) > 1:
                 raise Failure("both sides run another number of iterations, so they cannot be compared", exit_code=0)
-            found.append(tuple(item for item in parsed.readings if is_total(item) or self._holds))
+            totals.append(tuple(item for item in parsed.readings if is_total(item) or self._holds))
             if few and not self._holds:
                 costs = costs_of_more(few, parsed)
                 spots = hotspots_per_operation(parsed, costs, counts[-1] - counts[0])
@@ -130,12 +130,12 @@ class CountedSuite:
             self._evidence.setdefault(name, StepEvidence(self._session, self._planned, name)).add(prepared, parsed)
             for text in parsed.warnings if self._holds else ():
                 self._say(f"{name}: {text}")
-        figures = found[-1] if self._holds else per_operation(found, counts)
+        figures = totals[-1] if self._holds else per_operation(totals, counts)
         if not figures:
             raise Failure("a run with more iterations does not count more", exit_code=0)
         # The suite itself may report a figure of the same name.
-        own = (item for item in figures if not self._is_measured(name, item.metric))
-        return tuple(Reading(item.metric, item.value, name, exact=True) for item in own)
+        added = (item for item in figures if not self._is_measured(name, item.metric))
+        return tuple(Reading(item.metric, item.value, name, exact=True) for item in added)
 
     @property
     def _holds(self) -> bool:

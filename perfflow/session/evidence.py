@@ -75,12 +75,12 @@ def costs_of_more(few: Parsed, many: Parsed) -> tuple[Cost, ...]:
     for cost in few.costs:
         key = (cost.metric, cost.function, cost.file)
         less[key] = less.get(key, 0.0) + cost.count
-    found = []
+    costs = []
     for cost in many.costs:
         left = cost.count - less.pop((cost.metric, cost.function, cost.file), 0.0)
         if left > 0:
-            found.append(replace(cost, count=left))
-    return tuple(found)
+            costs.append(replace(cost, count=left))
+    return tuple(costs)
 
 
 def hotspots_per_operation(many: Parsed, costs: Sequence[Cost], more: int) -> tuple[Hotspot, ...]:
@@ -91,8 +91,8 @@ def hotspots_per_operation(many: Parsed, costs: Sequence[Cost], more: int) -> tu
     if not many.hotspots or not costs:
         return ()
     first, metric = many.hotspots[0], many.costs[0].metric
-    own = sorted((cost for cost in costs if cost.metric == metric), key=lambda cost: (-cost.count, cost.function))
-    whole = sum(cost.count for cost in own)
+    of_metric = sorted((cost for cost in costs if cost.metric == metric), key=lambda cost: (-cost.count, cost.function))
+    whole = sum(cost.count for cost in of_metric)
     return tuple(
         Hotspot(
             cost.function,
@@ -103,7 +103,7 @@ def hotspots_per_operation(many: Parsed, costs: Sequence[Cost], more: int) -> tu
             cost.line,
             f"measured: {cost.count / more:,.6g} {first.unit} per operation",
         )
-        for cost in own[: len(many.hotspots)]
+        for cost in of_metric[: len(many.hotspots)]
     )
 
 
@@ -161,12 +161,12 @@ class StepEvidence:
 
     def found(self) -> StepFindings:
         """Return the results of both sides."""
-        found = StepFindings(devices=self._gpus())
+        findings = StepFindings(devices=self._gpus())
         for side in (side for side in Side if side in self._found):
             prepared, parsed = self._found[side]
             sources = sources_of(self._session, prepared)
             spots = (replace(sources.placed(spot), benchmark=self._benchmark) for spot in parsed.hotspots)
-            found += StepFindings(
+            findings += StepFindings(
                 profiles=tuple(self._profiles(side, prepared, parsed)),
                 hotspots=tuple(FoundHotspot(spot, side, sources.place_of(spot)) for spot in spots),
                 kernels=tuple(
@@ -175,7 +175,7 @@ class StepEvidence:
                 ),
                 memory=self._curve(parsed.memory, side) if parsed.memory else (),
             )
-        return found
+        return findings
 
     def _curve(self, curve: MemoryCurve, side: Side) -> tuple[MemoryResult]:
         found = MemoryResult(

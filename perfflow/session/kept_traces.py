@@ -54,14 +54,14 @@ def recorded(prepared: ReadyProcess, about: Sequence[str], take: Callable[[], Tr
     if prepared.side is Side.BASELINE:
         with suppress(OSError, ValueError, TypeError, AttributeError, LookupError):
             packed = read(path, _MOST_READ)
-            found = {name: from_json(BenchmarkTrace, item) for name, item in _unpacked(packed).items()}
+            traces = {name: from_json(BenchmarkTrace, item) for name, item in _unpacked(packed).items()}
             call.folder.mkdir(parents=True, exist_ok=True)
             (call.folder / _KEPT).write_bytes(packed)
-            return found
-    found = dict(take())
-    if found and not any(item.unknown for item in found.values()):
-        _keep(path, {name: to_json(item) for name, item in found.items()})
-    return found
+            return traces
+    traces = dict(take())
+    if traces and not any(item.unknown for item in traces.values()):
+        _keep(path, {name: to_json(item) for name, item in traces.items()})
+    return traces
 
 
 def _path(prepared: ReadyProcess, *about: str) -> Path | None:

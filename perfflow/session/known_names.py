@@ -95,19 +95,19 @@ class KnownNames:
 
     def names(self, plan: Plan, steps: Collection[str]) -> tuple[list[str], bool]:
         """Return the known names of the benchmarks of some steps, and whether these are all."""
-        found: dict[str, None] = {}
+        names: dict[str, None] = {}
         is_complete = True
-        for item in plan.steps:
-            if item.id not in steps:
+        for planned in plan.steps:
+            if planned.id not in steps:
                 continue
-            if item.id in self.by_step:
-                found |= dict.fromkeys(self.by_step[item.id])
-            elif has_unknown_names(item):
+            if planned.id in self.by_step:
+                names |= dict.fromkeys(self.by_step[planned.id])
+            elif has_unknown_names(planned):
                 is_complete = False
-            elif item.benchmark and is_source(item):
-                size = scaling_of(item, plan.params)
-                found |= dict.fromkeys([item.benchmark, *([size.of] if size else [])])
-        return list(found), is_complete
+            elif planned.benchmark and is_source(planned):
+                size = scaling_of(planned, plan.params)
+                names |= dict.fromkeys([planned.benchmark, *([size.of] if size else [])])
+        return list(names), is_complete
 
 
 def has_unknown_names(item: Planned) -> bool:

@@ -28,11 +28,11 @@ def list_benchmarks(session: RunSession, planned: Planned, run: StepRun) -> None
     with known.guard:
         if planned.id not in known.by_step and _can_be_listed(planned):
             _list(session, planned, run)
-        for item in plan.steps:
-            if item.id in known.selected and item.id not in known.by_step and _is_ready(session, item, planned):
-                where = session.trees.session_for(item) if session.trees else session
+        for step in plan.steps:
+            if step.id in known.selected and step.id not in known.by_step and _is_ready(session, step, planned):
+                where = session.trees.session_for(step) if session.trees else session
                 try:
-                    _list(where, item, StepRun(item, StepStatus.DONE))
+                    _list(where, step, StepRun(step, StepStatus.DONE))
                 except (StepError, OSError):
                     continue  # told when the step itself runs
         if not session.earlier.samples:
@@ -86,22 +86,22 @@ def _before(plan: Plan, item: Planned) -> set[str]:
     return found
 
 
-def _list(session: RunSession, item: Planned, run: StepRun) -> None:
+def _list(session: RunSession, planned: Planned, run: StepRun) -> None:
     """Build and list a suite on each side. Raises Failure and PreparationError."""
-    known, missing = session.names, missing_side(session, item)
+    known, missing = session.names, missing_side(session, planned)
     names: dict[str, None] = {}
-    sides = [side for side in session.sides_of(item) if side is not missing]
-    session.build_first(item, run, sides)
+    sides = [side for side in session.sides_of(planned) if side is not missing]
+    session.build_first(planned, run, sides)
     for side in sides if session.contexts else sides[:1]:
-        place = (item.id, side, session.tree_context_of(side).root)
-        ids = known.listed[place] = session.list_ids(item, side)
+        place = (planned.id, side, session.tree_context_of(side).root)
+        ids = known.listed[place] = session.list_ids(planned, side)
         if not ids:
             return
-        if item.step.variants:
-            stems = SuiteIds.among(item.step.variants, ids).both()
-            names |= dict.fromkeys(item.pattern.replace("*", stem, 1) for stem in stems)
+        if planned.step.variants:
+            stems = SuiteIds.among(planned.step.variants, ids).both()
+            names |= dict.fromkeys(planned.pattern.replace("*", stem, 1) for stem in stems)
         else:
-            names |= dict.fromkeys(benchmark_name(item, name) for name in ids)
+            names |= dict.fromkeys(benchmark_name(planned, name) for name in ids)
     # Only now: in a gate, the names are those of both sides.
-    known.built.update((item.id, side, session.tree_context_of(side).root) for side in sides)
-    known.by_step[item.id] = tuple(names)
+    known.built.update((planned.id, side, session.tree_context_of(side).root) for side in sides)
+    known.by_step[planned.id] = tuple(names)

@@ -34,7 +34,7 @@ def side_without_program(
 
     ``folders_only``: ignore the words of the command, for example of a build, which runs many programs.
     """
-    found: dict[Side, list[Path]] = {}
+    paths: dict[Side, list[Path]] = {}
     unready: dict[Side, NoFolderError] = {}
     for side, context in contexts.items():
         try:
@@ -42,14 +42,14 @@ def side_without_program(
             prepared = ready(context, planned, side, folder / side.value, ops)
             if prepared.call and _has_no_part(context, prepared, prepared.call.options):
                 return side
-            found[side] = [*_folders(context, prepared), *(() if folders_only else _program(context, prepared))]
+            paths[side] = [*_folders(context, prepared), *(() if folders_only else _program(context, prepared))]
         except NoFolderError as error:
             unready[side] = error
-    if not found:
+    if not paths:
         raise next(iter(unready.values()))
     if unready:
         return next(iter(unready))
-    return next((side for side in contexts if _lacks(contexts, side, found)), None)
+    return next((side for side in contexts if _lacks(contexts, side, paths)), None)
 
 
 def _has_no_part(context: TreeContext, prepared: ReadyProcess, options: Options) -> bool:

@@ -74,11 +74,11 @@ def _check_template(draft: Draft) -> None:
         draft.complain(loc, f"there is no template {path.name!r}", hint)
         return
     try:
-        found = list(template.problems(path))
+        problems = list(template.problems(path))
     except UserError as error:
         draft.complain(loc, error.problems[0].message, "write a path relative to the workflow file")
         return
-    for line, message, hint in found:
+    for line, message, hint in problems:
         draft.complain(loc, f"{path.name}:{line}: {message}", hint)
 
 
@@ -116,11 +116,11 @@ def select(
     Steps that measure or profile other benchmarks than the globs ``benchmarks`` are left out, as far as their names are
     known. Raises UserError for an unknown name, and for a selection without steps.
     """
-    found = _select(plan, stages, only, start)
+    selected = _select(plan, stages, only, start)
     if benchmarks:
-        known_names.require_choosable(plan, benchmarks, found)
-        found -= {item.id for item in plan.steps if not known_names.may_be_chosen(plan, item, benchmarks)}
-    return found
+        known_names.require_choosable(plan, benchmarks, selected)
+        selected -= {item.id for item in plan.steps if not known_names.may_be_chosen(plan, item, benchmarks)}
+    return selected
 
 
 def _select(plan: Plan, stages: Sequence[str], only: Sequence[str], start: str | None) -> frozenset[str]:
@@ -135,10 +135,10 @@ def _select(plan: Plan, stages: Sequence[str], only: Sequence[str], start: str |
     if start:
         first = next(number for number, item in enumerate(left) if start in (item.id, item.step.id))
         left = left[first:]
-    found = frozenset(item.id for item in left if not stages or item.stage in stages)
-    if stages and not found:
+    selected = frozenset(item.id for item in left if not stages or item.stage in stages)
+    if stages and not selected:
         raise _nothing_selected(plan, stages, start)
-    return found
+    return selected
 
 
 def _nothing_selected(plan: Plan, stages: Sequence[str], start: str | None) -> UserError:

@@ -1,12 +1,12 @@
-"""Check that each side runs the code of its own tree, in runs that are not timed, once per side and benchmark.
+"""Check the processes of both sides: their code, the random state of Python, and output that nobody reads.
 
-Random properties of a Python process, drawn for each pair: its hash seed and the size of its environment.
-
-Both sides of a pair get the same values, so an effect that is equal on both sides adds no noise.
-
-Detect programs that do less work if nobody reads their output, by a warm-up run whose output is read.
-
-Convert file names in debug information to paths relative to the root of the tree.
+- ``OwnCode`` checks that each side runs the code of its own tree, in runs that are not timed, once per side and
+  benchmark.
+- ``with_random_state`` sets random properties of a Python process, drawn for each pair: its hash seed and the size of
+  its environment. Both sides of a pair get the same values, so an effect that is equal on both sides adds no noise.
+- ``UnreadOutput`` detects programs that do less work if nobody reads their output, by a warm-up run whose output is
+  read.
+- ``SourceFiles`` converts file names in debug information to paths relative to the root of the tree.
 """
 
 from __future__ import annotations
@@ -269,12 +269,12 @@ class SourceFiles:
             return self._from_root(file)
         for folder in self._folders:
             # A name from a tool's output may contain anything.
-            if _is_file(folder / file) and (found := self._from_root(folder / file)):
-                return found
-        wanted = file.parts
-        if not wanted or ".." in wanted:
+            if _is_file(folder / file) and (relative := self._from_root(folder / file)):
+                return relative
+        parts = file.parts
+        if not parts or ".." in parts:
             return None
-        same = [path for path in self._all if path.parts[-len(wanted) :] == wanted]
+        same = [path for path in self._all if path.parts[-len(parts) :] == parts]
         return same[0].as_posix() if len(same) == 1 else None
 
     def _from_root(self, file: Path) -> str | None:

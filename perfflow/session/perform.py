@@ -1,12 +1,13 @@
-"""Perform planned steps: check requirements and services, hold the machine for measurements, call the performer.
+"""Perform planned steps, and write the results of a run.
 
-Judge a run's events and write the result files, in the same way for a live, a killed and a stored run.
-
-Copies of the files that a step lists under `artifacts`, kept in the run folder, where the receipt covers them.
-
-Check that the programs of steps exist, before anything runs and before waiting for the machine.
-
-Wait for the machine, show the wait to the user, and store it as events.
+- ``perform`` performs one step: it checks requirements and services, holds the machine for measurements, and calls the
+  performer of the step.
+- ``machine_for`` waits for the machine, shows the wait to the user, and stores it as events.
+- ``copy_artifacts`` copies the files that a step lists under `artifacts` into the run folder, where the receipt covers
+  them.
+- ``not_startable`` checks that the programs of steps exist, before anything runs and before waiting for the machine.
+- ``result_of_events`` judges a run's events, and ``write`` writes the result files, in the same way for a live, a
+  killed and a stored run.
 """
 
 from __future__ import annotations
@@ -59,123 +60,6 @@ from perfflow.verdict.judge import judge
 from perfflow.workflow.artifact_checks import glob_mistake
 from perfflow.workflow.expression_text import ExpressionError
 from perfflow.workflow.expressions import condition
-
-
-@contextmanager
-def machine_for(session: RunSession, planned: Planned) -> Iterator[None]:
-    """Give a step the machine alone. Raises LockError, also after the lock timeout of the session."""
-    last: LockQueue | None = None
-
-    def waiting(queue: LockQueue) -> None:
-        nonlocal last
-        session.waits.begin()
-        if queue != last:
-            last = queue
-            event = {"event": "waiting", "step": planned.id, "time": now()}
-            session.folder.append(event | {"place": queue.place, "holder": queue.holder})
-        session.progress(Waiting(planned, queue))
-
-    with ExitStack() as held:
-        try:
-            who = f"{session.context.plan.workflow.name}, step {planned.id}"
-            held.enter_context(machine_alone(who, session.lock_timeout, waiting))
-        finally:
-            session.waits.end()
-        session.progress(Granted(planned))
-        yield
-
-
-FOLDER = "artifacts"
-MOST_KEPT = 2**30
-"""Largest total size (bytes) of the files that one step keeps."""
-_OWN = (".perfflow", ".git")
-"""Top-level folders that globs skip: their contents are kept already."""
-
-
-def copy_artifacts(session: RunSession, planned: Planned, run: StepRun) -> None:
-    """Copy the files that the step's globs match, relative to the root of its tree. Warn of a glob without a match.
-
-    Raises PreparationError for a glob that leaves the tree, OSError and Failure if a file cannot be copied whole.
-    """
-    root, folder = session.context.root, session.folder.step(planned.id) / FOLDER
-    shutil.rmtree(folder, ignore_errors=True)
-    context, kept = variables_of(session.context, planned), 0
-    for item in planned.step.artifacts:
-        glob = str(rendered(item, context))
-        if glob_mistake(glob):
-            raise PreparationError(f"artifacts: {glob_mistake(glob)}")
-        found = [path for path in sorted(root.glob(glob)) if _is_kept(path, root)]
-        if not found:
-            run.warnings.append(f"artifacts: `{glob}` matches no file")
-        for path in found:
-            kept += path.stat().st_size
-            if kept > MOST_KEPT:
-                reason = f"artifacts: {path.relative_to(root)} and all later files are left out"
-                run.warnings.append(f"{reason}: a step keeps at most {MOST_KEPT >> 30} GiB")
-                return
-            copy = folder / path.relative_to(root)
-            copy.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(path, copy)
-    if folder.exists():
-        require_space(folder)
-
-
-def _is_kept(path: Path, root: Path) -> bool:
-    return path.is_file() and path.relative_to(root).parts[0] not in _OWN
-
-
-def require_startable(session: RunSession, planned: Planned, run: StepRun) -> None:
-    """Find the program of a step on each side that has one. Raises Failure and PreparationError, as starting it would.
-
-    Programs that the step builds first, or chooses from earlier results, are not checked here.
-    """
-    built_first = planned.tool is not None and planned.tool.is_built_first
-    if planned.role not in (Role.MEASURE, Role.PROFILE) or built_first or profiles_several(planned):
-        return
-
-    absent = missing_side(session, planned)
-    ops = first_count(session.context, planned)
-    for side in session.sides_of(planned):
-        if side is absent:
-            continue
-        prepared = session.prepare(planned, side, run, ops)
-        reason = _not_startable(prepared)
-        if reason:
-            run.failing, run.failing_side = list(prepared.shown), side
-            raise Failure(f"{session.where(side)}{reason}")
-
-
-def _not_startable(prepared: ReadyProcess) -> str:
-    """Return why the first process of a call cannot start, '' if no reason is known."""
-    try:
-        first = prepared.invocations()[0]
-    except (StepError, IndexError):
-        return ""
-    path = {**prepared.env, **first.env}.get("PATH", os.defpath)
-    if find_program(first.argv[0], path, prepared.cwd / first.cwd):
-        return ""
-    return missing_program(prepared.planned, path) or f"{first.argv[0]}: not found or not executable"
-
-
-def not_startable(context: TreeContext, selected: Collection[str]) -> list[StepRun]:
-    """Return the selected steps as failed or skipped if a program is missing, else an empty list."""
-    plan = context.plan
-    found = {}
-    for item in plan.steps:
-        if item.id not in selected or item.tool is None or item.role in OPTIONAL_ROLES or item.step.continue_on_error:
-            continue
-        path = search_path(context, item)
-        if path is not None and not prepare.unmet(requires_of(item, plan.params), path):
-            problem = missing_program(item, path)
-            if problem:
-                found[item.id] = StepRun(item, StepStatus.FAILED, problem, not_started=True)
-    if not found:
-        return []
-    reason = "nothing was run, because a tool is missing"
-    return [
-        found.get(item.id) or StepRun(item, StepStatus.SKIPPED, reason) for item in plan.steps if item.id in selected
-    ]
-
 
 BUILT = "built before, by an earlier run or by another job"
 """The reason of a building step that is not performed, because its outputs are there."""
@@ -410,6 +294,122 @@ def _fail(run: StepRun, failure: Failure, folder: Path) -> None:
     run.out_of_time = isinstance(failure, OutOfTimeFailure)
     if failure.exit_code is None and not failure.timeout:
         run.not_started = True
+
+
+@contextmanager
+def machine_for(session: RunSession, planned: Planned) -> Iterator[None]:
+    """Give a step the machine alone. Raises LockError, also after the lock timeout of the session."""
+    last: LockQueue | None = None
+
+    def waiting(queue: LockQueue) -> None:
+        nonlocal last
+        session.waits.begin()
+        if queue != last:
+            last = queue
+            event = {"event": "waiting", "step": planned.id, "time": now()}
+            session.folder.append(event | {"place": queue.place, "holder": queue.holder})
+        session.progress(Waiting(planned, queue))
+
+    with ExitStack() as held:
+        try:
+            who = f"{session.context.plan.workflow.name}, step {planned.id}"
+            held.enter_context(machine_alone(who, session.lock_timeout, waiting))
+        finally:
+            session.waits.end()
+        session.progress(Granted(planned))
+        yield
+
+
+FOLDER = "artifacts"
+MOST_KEPT = 2**30
+"""Largest total size (bytes) of the files that one step keeps."""
+_OWN = (".perfflow", ".git")
+"""Top-level folders that globs skip: their contents are kept already."""
+
+
+def copy_artifacts(session: RunSession, planned: Planned, run: StepRun) -> None:
+    """Copy the files that the step's globs match, relative to the root of its tree. Warn of a glob without a match.
+
+    Raises PreparationError for a glob that leaves the tree, OSError and Failure if a file cannot be copied whole.
+    """
+    root, folder = session.context.root, session.folder.step(planned.id) / FOLDER
+    shutil.rmtree(folder, ignore_errors=True)
+    context, kept = variables_of(session.context, planned), 0
+    for item in planned.step.artifacts:
+        glob = str(rendered(item, context))
+        if glob_mistake(glob):
+            raise PreparationError(f"artifacts: {glob_mistake(glob)}")
+        matches = [path for path in sorted(root.glob(glob)) if _is_kept(path, root)]
+        if not matches:
+            run.warnings.append(f"artifacts: `{glob}` matches no file")
+        for path in matches:
+            kept += path.stat().st_size
+            if kept > MOST_KEPT:
+                reason = f"artifacts: {path.relative_to(root)} and all later files are left out"
+                run.warnings.append(f"{reason}: a step keeps at most {MOST_KEPT >> 30} GiB")
+                return
+            copy = folder / path.relative_to(root)
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(path, copy)
+    if folder.exists():
+        require_space(folder)
+
+
+def _is_kept(path: Path, root: Path) -> bool:
+    return path.is_file() and path.relative_to(root).parts[0] not in _OWN
+
+
+def require_startable(session: RunSession, planned: Planned, run: StepRun) -> None:
+    """Find the program of a step on each side that has one. Raises Failure and PreparationError, as starting it would.
+
+    Programs that the step builds first, or chooses from earlier results, are not checked here.
+    """
+    built_first = planned.tool is not None and planned.tool.is_built_first
+    if planned.role not in (Role.MEASURE, Role.PROFILE) or built_first or profiles_several(planned):
+        return
+
+    absent = missing_side(session, planned)
+    ops = first_count(session.context, planned)
+    for side in session.sides_of(planned):
+        if side is absent:
+            continue
+        prepared = session.prepare(planned, side, run, ops)
+        reason = _not_startable(prepared)
+        if reason:
+            run.failing, run.failing_side = list(prepared.shown), side
+            raise Failure(f"{session.where(side)}{reason}")
+
+
+def _not_startable(prepared: ReadyProcess) -> str:
+    """Return why the first process of a call cannot start, '' if no reason is known."""
+    try:
+        first = prepared.invocations()[0]
+    except (StepError, IndexError):
+        return ""
+    path = {**prepared.env, **first.env}.get("PATH", os.defpath)
+    if find_program(first.argv[0], path, prepared.cwd / first.cwd):
+        return ""
+    return missing_program(prepared.planned, path) or f"{first.argv[0]}: not found or not executable"
+
+
+def not_startable(context: TreeContext, selected: Collection[str]) -> list[StepRun]:
+    """Return the selected steps as failed or skipped if a program is missing, else an empty list."""
+    plan = context.plan
+    failed = {}
+    for item in plan.steps:
+        if item.id not in selected or item.tool is None or item.role in OPTIONAL_ROLES or item.step.continue_on_error:
+            continue
+        path = search_path(context, item)
+        if path is not None and not prepare.unmet(requires_of(item, plan.params), path):
+            problem = missing_program(item, path)
+            if problem:
+                failed[item.id] = StepRun(item, StepStatus.FAILED, problem, not_started=True)
+    if not failed:
+        return []
+    reason = "nothing was run, because a tool is missing"
+    return [
+        failed.get(item.id) or StepRun(item, StepStatus.SKIPPED, reason) for item in plan.steps if item.id in selected
+    ]
 
 
 def write(

@@ -51,10 +51,10 @@ class ProfiledBuilds:
         self, source: Planned, measured: Mapping[Side, ReadyProcess], places: Mapping[Side, Path]
     ) -> Mapping[Side, Path]:
         """Build every side with source lines; if one does not build, use the measured builds of all sides."""
-        found: dict[Side, Path] = {}
+        rebuilt: dict[Side, Path] = {}
         for side, prepared in measured.items():
-            found[side] = places[side].with_name(f"{side.value}-with-lines")
-            call = replace(prepared.call, kept=found[side], built=places[side]) if prepared.call else None
+            rebuilt[side] = places[side].with_name(f"{side.value}-with-lines")
+            call = replace(prepared.call, kept=rebuilt[side], built=places[side]) if prepared.call else None
             try:
                 invoke.prepare(self._session.spawner(), replace(prepared, call=call))
             except Failure as failure:
@@ -63,4 +63,4 @@ class ProfiledBuilds:
                     f"build is profiled: {failure.reason}"
                 )
                 return places
-        return found
+        return rebuilt

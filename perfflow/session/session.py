@@ -514,15 +514,15 @@ def shown_in(
 def built_with(context: TreeContext, steps: Collection[str]) -> str:
     """Return a hash of the known inputs of a build except the code: settings, parameters, environment and steps."""
     workflow = context.plan.workflow
-    own = [context.plan.by_id[name] for name in steps]
+    steps_planned = [context.plan.by_id[name] for name in steps]
     parts = [
         dict(context.settings.env),
         context.layouts is not None,
         {**context.plan.params, **context.settings.params},
         dict(workflow.env),
         dict(workflow.defaults.env),
-        [dict(context.plan.stage(item.stage).env) for item in own],
-        [item.step.model_dump(mode="json") for item in own],
+        [dict(context.plan.stage(item.stage).env) for item in steps_planned],
+        [item.step.model_dump(mode="json") for item in steps_planned],
     ]
     return hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()
 
@@ -675,26 +675,26 @@ def _untracked(opened: Opened) -> dict[str, Any]:
     return {"untracked": repository.has_untracked(opened.root)} if candidates else {}
 
 
-def planned_step(item: Planned, params: Mapping[str, Any], *, selected: bool) -> PlannedStep:
+def planned_step(planned: Planned, params: Mapping[str, Any], *, selected: bool) -> PlannedStep:
     """Return a step of the plan as its event stores it."""
-    step, candidate = item.step, item.role is Role.CANDIDATE
+    step, candidate = planned.step, planned.role is Role.CANDIDATE
     return PlannedStep(
-        id=item.id,
-        stage=item.stage,
+        id=planned.id,
+        stage=planned.stage,
         tool=step.tool_name,
-        role=item.role.value,
-        compare=item.role is Role.COMPARE,
-        benchmark=item.benchmark,
+        role=planned.role.value,
+        compare=planned.role is Role.COMPARE,
+        benchmark=planned.benchmark,
         metric=step.metric,
-        expect=list(expected_of(item, params)),
+        expect=list(expected_of(planned, params)),
         allowed=step.continue_on_error,
         selected=selected,
         technique=(step.technique or "") if candidate else "",
         why=(step.why or "") if candidate else "",
-        scaling=scaling_of(item, params),
-        axis=axis_of(item, params),
+        scaling=scaling_of(planned, params),
+        axis=axis_of(planned, params),
         scenario=step.scenario or "",
-        confirms=list(confirmed_by(item, params)),
+        confirms=list(confirmed_by(planned, params)),
         precision=(step.work.precision if step.work else None) or "",
         in_one_tree=bool(step.candidate or step.variants),
     )

@@ -47,16 +47,18 @@ def without_unchanged(
 
     Raises Failure if a side runs code of another tree.
     """
-    asked = {item.own_id: item for item in benchmarks if item.sides == tuple(Side)}
-    if not asked or not _can_be_settled(bench):
+    two_sided = {item.own_id: item for item in benchmarks if item.sides == tuple(Side)}
+    if not two_sided or not _can_be_settled(bench):
         return list(benchmarks), []
-    recording = _Recording(bench, tuple(filter(None, asked)))
-    settled = {asked[own_id].name: found for own_id, found in recording.unchanged() if own_id in asked}
+    recording = _Recording(bench, tuple(filter(None, two_sided)))
+    settled = {two_sided[own_id].name: unchanged for own_id, unchanged in recording.unchanged() if own_id in two_sided}
     if recording.known:
         note_executed(bench.session, bench.planned.id, recording.executed, recording.known)
-    audited = _drawn([name for name, found in settled.items() if found.by == "code"], bench)
-    for name, found in settled.items():
-        event = UnchangedBenchmark(bench.planned.id, name, found.by, found.files, found.functions, name in audited)
+    audited = _drawn([name for name, unchanged in settled.items() if unchanged.by == "code"], bench)
+    for name, unchanged in settled.items():
+        event = UnchangedBenchmark(
+            bench.planned.id, name, unchanged.by, unchanged.files, unchanged.functions, name in audited
+        )
         bench.session.folder.append({"event": "unchanged", **to_json(event)})
     measured = [item for item in benchmarks if item.name not in settled]
     return measured, [item for item in benchmarks if item.name in audited]
@@ -104,9 +106,9 @@ class _Recording:
             traces = self._bench.session.at_once(*record)
             self._note_lines_of_python(calls[Side.CANDIDATE], traces[-1])
             for own_id in self._ids:
-                found = compare(*(side[own_id] for side in traces)) if all(own_id in side for side in traces) else None
-                if isinstance(found, Unchanged):
-                    yield own_id, found
+                result = compare(*(side[own_id] for side in traces)) if all(own_id in side for side in traces) else None
+                if isinstance(result, Unchanged):
+                    yield own_id, result
         else:
             yield from self._of_programs(is_python=any(map(runs_python, calls.values())))
 
@@ -132,9 +134,9 @@ class _Recording:
         if not self._lines_are_known:
             self.known = {}
         for own_id in each:
-            found = self._natively((own_id,))
-            if found:
-                yield own_id, found
+            unchanged = self._natively((own_id,))
+            if unchanged:
+                yield own_id, unchanged
 
     def _by_program(self) -> Iterator[tuple[str, ...]]:
         """Yield the ids of the benchmarks that one program has. Raises StepError."""
@@ -181,8 +183,8 @@ class _Recording:
             self._lines_are_known = False
         elif notes_lines:
             self._note_lines(head)
-        found = compare(*traces) if traces else None
-        return found if isinstance(found, Unchanged) else None
+        result = compare(*traces) if traces else None
+        return result if isinstance(result, Unchanged) else None
 
     def _traced(self, prepared: ReadyProcess) -> BenchmarkTrace:
         """Return the trace of a call, with as few iterations as its tool takes. Raises Failure."""
@@ -248,9 +250,9 @@ def _python_traces(bench: Bench, prepared: ReadyProcess) -> dict[str, BenchmarkT
             reason = ending(done.status) if done.status else ""
         except StartError as error:
             reason = str(error)
-    found = read_traces(call.folder)
-    if reason and len(found) < len(call.chosen):
+    traces = read_traces(call.folder)
+    if reason and len(traces) < len(call.chosen):
         bench.warnings[
             f"{session.where(prepared.side)}not all benchmarks could be recorded, so they are timed: {reason}"
         ] = None
-    return found
+    return traces

@@ -5,17 +5,15 @@ baseline, the signs of ``d_i - theta`` are fair coin flips for any noise. So the
 bursts, autocorrelation and outliers. Each pair is weighted by the distance of its slower run from the best time; the
 weight is symmetric in both sides, so the test stays exact.
 
+``sign_flip_p`` is the p-value of a sum if the sign of each term is a fair coin flip. All assignments of signs are
+counted. If there are many terms, the terms are first rounded to whole steps. This is an exact test as well, since
+rounding does not change signs.
+
+The last parts are the numbers of runs of the experimental designs, shared by sampling and analysis (``blocks_of``), and
+smoothing, which estimates the level of a series at each point from the neighbouring values (``levels``).
+
 numpy and scipy are not used, because start-up time matters and samples are small. The tests compare with scipy and full
 enumeration.
-
-The sign-flip test: the p-value of a sum if the sign of each term is a fair coin flip.
-
-All assignments of signs are counted. If there are many terms, the terms are first rounded to whole steps. This is an
-exact test as well, since rounding does not change signs.
-
-Numbers of runs of the experimental designs, shared by sampling and analysis.
-
-Smooth a series: estimate its level at each point from the neighbouring values.
 """
 
 from __future__ import annotations
@@ -326,9 +324,9 @@ def _edge(p: Callable[[float], float], alpha: float, first: float, precision: fl
     inside, inside_height, outside, outside_height = 0.0, 0.0, math.inf, math.inf
     distance = first
     for number in range(1, 200):
-        found = p(distance)
-        height = math.sqrt(-math.log(found)) if found < 1 else 0.0
-        if found <= alpha:
+        p_value = p(distance)
+        height = math.sqrt(-math.log(p_value)) if p_value < 1 else 0.0
+        if p_value <= alpha:
             outside, outside_height = distance, height
         else:
             inside, inside_height = distance, height
@@ -388,9 +386,9 @@ def _blocked_p(logs: Sequence[Sequence[float]], blocks: Sequence[int]) -> float:
     orders = math.prod(math.comb(2 * size, size) for size in blocks)
     bits = orders.bit_length() + 1
     ways = 1
-    for own, other in steps:
-        found = Counter(map(sum, combinations([*own, *other], len(own))))
-        ways = sum(count * ways << total * bits for total, count in found.items())
+    for ours, other in steps:
+        ways_by_sum = Counter(map(sum, combinations([*ours, *other], len(ours))))
+        ways = sum(count * ways << total * bits for total, count in ways_by_sum.items())
     first, second = (sum(sum(part[side]) for part in steps) for side in (0, 1))
     # As many orders have the mirrored sum. The remainder of division by the base minus 1 is the sum of the digits.
     as_far = (ways >> max(first, second) * bits) % ((1 << bits) - 1)
@@ -601,15 +599,15 @@ def clopper_pearson_upper(found: int, trials: int, confidence: float) -> float:
     return _bisect(lambda p: _incomplete_beta(p, found + 1, trials - found) >= confidence, 0.0, 1.0, tolerance=1e-12)
 
 
+_TO_SIGMA = 1.4826
+"""Standard deviation of a normal distribution divided by its median absolute deviation (MAD)."""
+
+
 def pair_spread(baseline: Sequence[float], candidate: Sequence[float]) -> float:
     """Return a robust standard deviation of ln(candidate / baseline) over positive pairs: 1.4826 times the MAD."""
     logs = [_log_ratio(a, b) for a, b in zip(baseline, candidate, strict=True)]
     middle = quantile(logs, 0.5)
     return _TO_SIGMA * quantile([abs(value - middle) for value in logs], 0.5)
-
-
-_TO_SIGMA = 1.4826
-"""Standard deviation of a normal distribution divided by its median absolute deviation (MAD)."""
 
 
 FEW = 5

@@ -84,12 +84,10 @@ def partition(values: Sequence[float], weights: Sequence[float]) -> Partition:
     rounds = 0
     while True:
         sums = PrefixSums.of(values, live)
-        found = boundaries(sums)
-        short = [
-            (begin, end) for begin, end in pairwise(found) if sum(weight > 0 for weight in live[begin:end]) < SHORT
-        ]
+        cuts = boundaries(sums)
+        short = [(begin, end) for begin, end in pairwise(cuts) if sum(weight > 0 for weight in live[begin:end]) < SHORT]
         if not short:
-            return Partition(found, _merged(outliers), live)
+            return Partition(cuts, _merged(outliers), live)
         if len(values) <= WHOLE and rounds < _ONE_BY_ONE:
             short = [min(short, key=lambda group: group[1] - group[0])]
         for begin, end in short:
@@ -134,7 +132,7 @@ def cut(sums: PrefixSums, positions: Iterable[int]) -> list[int]:
         least = min(losses)
         before[end], _, v, w, _, _ = starts[losses.index(least)]
         since = weight - w + _TINY
-        own = (end, least + charge, value, weight, (value - v) / since, math.sqrt(charge / since))
+        new_start = (end, least + charge, value, weight, (value - v) / since, math.sqrt(charge / since))
         if count % _PRUNED_EVERY == 0:
             starts = [
                 start
@@ -143,7 +141,7 @@ def cut(sums: PrefixSums, positions: Iterable[int]) -> list[int]:
                 and abs((value - start[2]) / (since := weight - start[3] + _TINY) - start[4]) + math.sqrt(rest / since)
                 >= _SURE * start[5]
             ]
-        starts.append(own)
+        starts.append(new_start)
     boundaries = []
     at = before[ends[-1]]
     while at > 0:

@@ -2,15 +2,14 @@
 
 All estimates use differences of points k apart. A step affects only k of them, so the series need not be cut at its
 changes first (Tecuapetla-Gómez and Munk 2017, Scandinavian Journal of Statistics 44). The model of the noise between
-runs is an AR(1) process; half the mean square of its differences k apart is tau^2 (1 - rho^k). Where the variance
-changes (``noise_level``), differences are first divided by the local standard deviation, so that a noisy past does not
-hide changes in a quiet present.
+runs is an AR(1) process; half the mean square of its differences k apart is tau^2 (1 - rho^k).
 
-Find where the noise of a series becomes larger or smaller, for example because the machine is busier.
-
-The logarithm of the absolute difference of neighbours has the same variance for any noise level; a change of the noise
-shifts its mean (Harvey, Ruiz and Shephard 1994, Review of Economic Studies 61). So the noise is cut into stretches like
-the level, by the exact partition, on medians of blocks of five differences, which are robust to steps and outliers.
+``variances`` finds where the noise becomes larger or smaller, for example because the machine is busier. There,
+differences are first divided by the local standard deviation, so that a noisy past does not hide changes in a quiet
+present. The logarithm of the absolute difference of neighbours has the same variance for any noise level; a change of
+the noise shifts its mean (Harvey, Ruiz and Shephard 1994, Review of Economic Studies 61). So the noise is cut into
+stretches like the level, by the exact partition, on medians of blocks of five differences, which are robust to steps
+and outliers.
 """
 
 from __future__ import annotations
@@ -24,74 +23,6 @@ from operator import mul, truediv
 from statistics import median
 
 from perfflow.stats.partition import PrefixSums, boundaries
-
-_BLOCK = 5
-"""Differences in a block."""
-_FEWEST_BLOCKS = 4
-"""Fewest blocks of a stretch, 20 points."""
-_BLOCK_VARIANCE = 0.45
-"""Variance of the logarithm of a block's median.
-
-Simulated: 0.27 for normal noise, up to 0.41 for the others of ``benchmarks.change_experiment``.
-"""
-_UNSURE = 5
-"""Points around the end of a stretch that get the larger noise of both sides, since its place is uncertain."""
-_TRIMMED, _TRIMMED_MEAN = 0.1, 0.623
-"""The mean of the smaller 90% of squared standard normal values is 0.623."""
-
-
-def variances(y: Sequence[float], floor: float) -> list[float]:
-    """Return the variance of the noise around each point, n values; all are 1 if the noise does not change.
-
-    y: n values; fewer than 41 are one stretch. floor: the smallest variance, above 0.
-    """
-    n = len(y)
-    ends = _ends(y, floor)
-    if not ends:
-        return [1.0] * n
-    edges = [0, *ends, n]
-    of_stretch = [max(trimmed_mean(half_squares(y[begin:end], 1)), floor) for begin, end in pairwise(edges)]
-    found = []
-    for index in range(n):
-        first = bisect_right(ends, index - _UNSURE)
-        last = bisect_left(ends, index + _UNSURE)
-        found.append(max(of_stretch[first : last + 1]))
-    return found
-
-
-def _ends(y: Sequence[float], floor: float) -> list[int]:
-    """Return the inner ends of the stretches, as indices of points."""
-    sizes = [abs(b - a) for a, b in pairwise(y)]
-    count = len(sizes) // _BLOCK
-    if count < 2 * _FEWEST_BLOCKS:
-        return []
-    least = math.sqrt(floor)
-    starts = [_BLOCK * number for number in range(count)]
-    stops = [*starts[1:], len(sizes)]
-    blocks = [math.log(max(median(sizes[a:b]), least)) for a, b in zip(starts, stops, strict=True)]
-    sums = PrefixSums.of(blocks, [1 / _BLOCK_VARIANCE] * count)
-    cuts = boundaries(sums)
-    while cuts:
-        edges = [0, *cuts, count]
-        length, number = min((b - a, number) for number, (a, b) in enumerate(pairwise(edges)))
-        if length >= _FEWEST_BLOCKS:
-            break
-        # Merge a short stretch with the more similar neighbour.
-        near = [one for one in (number - 1, number) if 0 <= one < len(cuts)]
-        del cuts[min(near, key=lambda one: sums.gain(edges[one], edges[one + 1], edges[one + 2]))]
-    return [_BLOCK * cut for cut in cuts]
-
-
-def half_squares(y: Sequence[float], lag: int) -> list[float]:
-    """Return half the squared differences of points ``lag`` apart; the mean of each is the variance of the noise."""
-    return [(b - a) ** 2 / 2 for a, b in zip(y, y[lag:], strict=False)]
-
-
-def trimmed_mean(squares: Sequence[float]) -> float:
-    """Return the mean of the smaller 90% of half squared differences, which excludes steps, scaled for normal noise."""
-    kept = max(1, int(len(squares) * (1 - _TRIMMED)))
-    return sum(sorted(squares)[:kept]) / kept / _TRIMMED_MEAN
-
 
 LARGEST_RHO = 0.85
 LARGEST = 1000.0
@@ -161,16 +92,16 @@ def estimate(values: Sequence[float], errors: Sequence[float]) -> SeriesNoise:
     center = median(values)
     known = [error for error in errors if error > 0]
     typical = median(known) if known else 0.0
-    own = [error or typical for error in errors]
+    filled = [error or typical for error in errors]
     y = [value - center for value in values]
     floor = _floor(y)
     local = variances(y, floor)
     # From here on, variances are relative to the local one. The floor becomes that of the noisiest stretch.
     floor /= max(local)
     scale = _scale(y, local, floor)
-    reaches = _reaches(own, [scale * one for one in local])
+    reaches = _reaches(filled, [scale * one for one in local])
     clipped = drawn_in(y, running_median(y), reaches)
-    known_part = [min(error * error, scale * one) for error, one in zip(own, local, strict=True)]
+    known_part = [min(error * error, scale * one) for error, one in zip(filled, local, strict=True)]
     within = sum(part / one for part, one in zip(known_part, local, strict=True)) / n
     lags = [lag for lag in range(1, _LAGS + 1) if n >= 4 * lag + 8]
     # Half squared differences beyond three standard deviations are steps, not noise.
@@ -178,7 +109,7 @@ def estimate(values: Sequence[float], errors: Sequence[float]) -> SeriesNoise:
     clips = ([one if one < most else most for one in _shares(clipped, local, lag)] for lag in lags)  # noqa: FURB136 (slow)
     squares = [sum(each) / (n - lag) for each, lag in zip(clips, lags, strict=True)]
     share, rho = _fit([max(square - within, 0.05 * square, floor) for square in squares])
-    return SeriesNoise(clipped, own, reaches, center, _between(local, known_part, share, within), rho)
+    return SeriesNoise(clipped, filled, reaches, center, _between(local, known_part, share, within), rho)
 
 
 def _between(local: Sequence[float], known: Sequence[float], share: float, within: float) -> list[float]:
@@ -193,8 +124,8 @@ def _between(local: Sequence[float], known: Sequence[float], share: float, withi
     if len(sums) == 1:
         return [share * one for one in local]
     total = share + within
-    found = {one: max(total * one - sum(parts) / len(parts), 0.05 * total * one) for one, parts in sums.items()}
-    return [found[one] for one in local]
+    variance_of = {one: max(total * one - sum(parts) / len(parts), 0.05 * total * one) for one, parts in sums.items()}
+    return [variance_of[one] for one in local]
 
 
 def _floor(y: Sequence[float]) -> float:
@@ -272,3 +203,71 @@ def _fit(squares: Sequence[float]) -> tuple[float, float]:
         lack = sum([share * math.log(one / between) ** 2 for share, one in zip(shares, scaled, strict=True)])
         best = min(best, (lack, rho, between))
     return best[2], best[1]
+
+
+_BLOCK = 5
+"""Differences in a block."""
+_FEWEST_BLOCKS = 4
+"""Fewest blocks of a stretch, 20 points."""
+_BLOCK_VARIANCE = 0.45
+"""Variance of the logarithm of a block's median.
+
+Simulated: 0.27 for normal noise, up to 0.41 for the others of ``benchmarks.change_experiment``.
+"""
+_UNSURE = 5
+"""Points around the end of a stretch that get the larger noise of both sides, since its place is uncertain."""
+_TRIMMED, _TRIMMED_MEAN = 0.1, 0.623
+"""The mean of the smaller 90% of squared standard normal values is 0.623."""
+
+
+def variances(y: Sequence[float], floor: float) -> list[float]:
+    """Return the variance of the noise around each point, n values; all are 1 if the noise does not change.
+
+    y: n values; fewer than 41 are one stretch. floor: the smallest variance, above 0.
+    """
+    n = len(y)
+    ends = _ends(y, floor)
+    if not ends:
+        return [1.0] * n
+    edges = [0, *ends, n]
+    of_stretch = [max(trimmed_mean(half_squares(y[begin:end], 1)), floor) for begin, end in pairwise(edges)]
+    by_point = []
+    for index in range(n):
+        first = bisect_right(ends, index - _UNSURE)
+        last = bisect_left(ends, index + _UNSURE)
+        by_point.append(max(of_stretch[first : last + 1]))
+    return by_point
+
+
+def _ends(y: Sequence[float], floor: float) -> list[int]:
+    """Return the inner ends of the stretches, as indices of points."""
+    sizes = [abs(b - a) for a, b in pairwise(y)]
+    count = len(sizes) // _BLOCK
+    if count < 2 * _FEWEST_BLOCKS:
+        return []
+    least = math.sqrt(floor)
+    starts = [_BLOCK * number for number in range(count)]
+    stops = [*starts[1:], len(sizes)]
+    blocks = [math.log(max(median(sizes[a:b]), least)) for a, b in zip(starts, stops, strict=True)]
+    sums = PrefixSums.of(blocks, [1 / _BLOCK_VARIANCE] * count)
+    cuts = boundaries(sums)
+    while cuts:
+        edges = [0, *cuts, count]
+        length, number = min((b - a, number) for number, (a, b) in enumerate(pairwise(edges)))
+        if length >= _FEWEST_BLOCKS:
+            break
+        # Merge a short stretch with the more similar neighbour.
+        near = [one for one in (number - 1, number) if 0 <= one < len(cuts)]
+        del cuts[min(near, key=lambda one: sums.gain(edges[one], edges[one + 1], edges[one + 2]))]
+    return [_BLOCK * cut for cut in cuts]
+
+
+def half_squares(y: Sequence[float], lag: int) -> list[float]:
+    """Return half the squared differences of points ``lag`` apart; the mean of each is the variance of the noise."""
+    return [(b - a) ** 2 / 2 for a, b in zip(y, y[lag:], strict=False)]
+
+
+def trimmed_mean(squares: Sequence[float]) -> float:
+    """Return the mean of the smaller 90% of half squared differences, which excludes steps, scaled for normal noise."""
+    kept = max(1, int(len(squares) * (1 - _TRIMMED)))
+    return sum(sorted(squares)[:kept]) / kept / _TRIMMED_MEAN

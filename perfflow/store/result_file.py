@@ -1,10 +1,11 @@
-"""Write and read result.json.
+"""Write and read result.json, and the other JSON files and profiles that are stored beside it.
 
-The folder of a bisection: samples of many revisions, bisect.json and a page, but no verdict.
-
-Store calibrations (comparisons of steps with themselves), one file per machine beside the runs.
-
-Read the profiles with stacks of a stored run from the folded files that its result names.
+- ``to_text`` and ``chunks`` make the text of result.json, and ``read`` reads it.
+- ``require_verdict`` rejects the folder of a bisection: it has samples of many revisions, bisect.json and a page, but
+  no verdict.
+- ``store_calibration`` stores calibrations (comparisons of steps with themselves), one file per machine beside the
+  runs.
+- ``stack_profiles`` reads the profiles with stacks of a stored run from the folded files that its result names.
 """
 
 from __future__ import annotations
@@ -216,10 +217,14 @@ def expected_noise(
     root: Path, identity: str, workflow: str, params: Mapping[str, Any]
 ) -> Iterator[tuple[str, str, Expected]]:
     """Yield benchmark, metric and calibration for a run of this workflow with these parameters on this machine."""
-    wanted = _plain_calibration(params)
+    plain_params = _plain_calibration(params)
     for entry in load_calibrations(root, identity):
         finding = entry.finding
-        if entry.workflow == workflow and _plain_calibration(entry.params) == wanted and finding.noise is not None:
+        if (
+            entry.workflow == workflow
+            and _plain_calibration(entry.params) == plain_params
+            and finding.noise is not None
+        ):
             known = Expected(
                 noise=finding.noise,
                 smallest_change=finding.smallest_change,
@@ -261,26 +266,26 @@ def stack_profiles(
     Profiles that cannot be read are skipped, and ``lost`` is called with the reason: the file is missing, damaged or
     outside the folder. ``per_operation`` is the value of the stacks' metric in the benchmark's row on that side.
     """
-    root, found = folder.resolve(), list[StackProfile]()
+    root, profiles = folder.resolve(), list[StackProfile]()
     numbers = Counter[tuple[str, str, str]]()
     tools = {step.id: step.tool for step in result.steps}
-    for item in result.profiles:
-        counts = _counts(item)
+    for profile in result.profiles:
+        counts = _counts(profile)
         if counts is None:
             continue
-        key = (item.step, item.benchmark, item.tree)
+        key = (profile.step, profile.benchmark, profile.tree)
         number = numbers[key]
         numbers[key] += 1
         try:
-            threads = _threads(_text(root, item.path), by_thread=counts.by_thread)
+            threads = _threads(_text(root, profile.path), by_thread=counts.by_thread)
         except (OSError, ValueError) as error:
-            lost(f"{item.path}: {error.strerror or error if isinstance(error, OSError) else error}")
+            lost(f"{profile.path}: {error.strerror or error if isinstance(error, OSError) else error}")
             continue
-        cost, unit = _per_operation(result, item, counts.metric)
-        tool = item.tool or tools.get(item.step, "")
+        cost, unit = _per_operation(result, profile, counts.metric)
+        tool = profile.tool or tools.get(profile.step, "")
         about = (*key, tool, counts.unit, threads, number, cost, unit)
-        found.append(StackProfile(*about, is_call_pairs=counts.is_call_pairs))
-    return found
+        profiles.append(StackProfile(*about, is_call_pairs=counts.is_call_pairs))
+    return profiles
 
 
 def has_stacks(result: Result) -> bool:

@@ -1,17 +1,12 @@
 """The folder of a run. Events are appended as they happen; all other files are written atomically.
 
-A part of a run's folder for one candidate, separate from the steps of the run itself.
-
-Locks between perfflow processes. The kernel releases them however the holder ends.
-
-Handle a run folder that can no longer be written: rescue its events, and report where they are.
-
-The format of the JSON files of a run: one key per line, and one line per item of a list or map.
-
-An item on one line reads like a row of a table and is one line of a diff. json also writes it ten times faster than
-indented text, which it produces in Python code.
-
-Find old runs with their sizes, and remove them.
+- ``RunFolder`` has the files of one run. ``create``, ``reopen`` and ``find`` return folders of new and stored runs.
+- ``Subrun`` is a part of a run's folder for one candidate, separate from the steps of the run itself.
+- ``lock`` and ``only_writer`` are locks between perfflow processes. The kernel releases them however the holder ends.
+- ``json_lines`` is the format of the JSON files of a run: one key per line, and one line per item of a list or map. An
+  item on one line reads like a row of a table and is one line of a diff. json also writes it ten times faster than
+  indented text, which it produces in Python code.
+- ``runs``, ``comparisons`` and ``patches`` find old folders with their sizes, and ``remove`` removes them.
 """
 
 from __future__ import annotations
@@ -45,68 +40,6 @@ from perfflow.store.write_failure import (
 )
 from perfflow.tools.regular_files import opened
 from perfflow.trees.git import remove_tree
-
-_TRIES, _PAUSE = 5, 0.01
-"""Number of attempts to take a lock, and seconds between them."""
-
-
-def lock(number: int, *, wait: bool = False) -> None:
-    """Lock an open file or folder for writing. Raises BlockingIOError if another process has locked it.
-
-    ``is_held`` takes the lock for a moment, so this function tries several times. ``wait``: wait without a limit.
-    """
-    try:
-        import fcntl
-    except ImportError:  # perfflow does not run anything on systems without it
-        return
-    if not wait:
-        for _ in range(_TRIES):
-            with suppress(BlockingIOError):
-                fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                return
-            time.sleep(_PAUSE)
-    fcntl.flock(number, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-
-
-def is_held(path: Path) -> bool:
-    """Return whether another perfflow is writing a file now; False if that cannot be determined."""
-    try:
-        import fcntl
-
-        stream = opened(path)
-    except (ImportError, OSError):
-        return False
-    with stream:
-        try:
-            fcntl.flock(stream.fileno(), fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return True
-        except OSError:  # a file system without locks
-            return False
-    return False
-
-
-@contextmanager
-def only_writer(folder: Path, waiting: Callable[[], None] | None = None) -> Iterator[None]:
-    """Wait for other perfflow processes to finish changing a folder, then lock it. Raises OSError.
-
-    ``waiting`` is called first if another process holds it.
-    """
-    if os.name == "nt":  # folders cannot be opened there
-        yield
-        return
-    number = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        try:
-            lock(number)
-        except BlockingIOError:
-            if waiting:
-                waiting()
-            lock(number, wait=True)
-        yield
-    finally:
-        os.close(number)
-
 
 HOME = ".perfflow"
 HISTORY = "history.sqlite"
@@ -222,9 +155,9 @@ class RunFolder:
         size = end = os.fstat(self._events).st_size
         while end:
             start = max(0, end - _BLOCK)
-            found = os.pread(self._events, end - start, start).rfind(b"\n")
-            if found >= 0:
-                end = start + found + 1
+            newline = os.pread(self._events, end - start, start).rfind(b"\n")
+            if newline >= 0:
+                end = start + newline + 1
                 break
             end = start
         if end < size:
@@ -503,6 +436,68 @@ class Subrun:
         folder = self._whole.step(self.name) / file_name(step_id)
         folder.mkdir(parents=True, exist_ok=True)
         return folder
+
+
+_TRIES, _PAUSE = 5, 0.01
+"""Number of attempts to take a lock, and seconds between them."""
+
+
+def lock(number: int, *, wait: bool = False) -> None:
+    """Lock an open file or folder for writing. Raises BlockingIOError if another process has locked it.
+
+    ``is_held`` takes the lock for a moment, so this function tries several times. ``wait``: wait without a limit.
+    """
+    try:
+        import fcntl
+    except ImportError:  # perfflow does not run anything on systems without it
+        return
+    if not wait:
+        for _ in range(_TRIES):
+            with suppress(BlockingIOError):
+                fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                return
+            time.sleep(_PAUSE)
+    fcntl.flock(number, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+
+
+def is_held(path: Path) -> bool:
+    """Return whether another perfflow is writing a file now; False if that cannot be determined."""
+    try:
+        import fcntl
+
+        stream = opened(path)
+    except (ImportError, OSError):
+        return False
+    with stream:
+        try:
+            fcntl.flock(stream.fileno(), fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        except OSError:  # a file system without locks
+            return False
+    return False
+
+
+@contextmanager
+def only_writer(folder: Path, waiting: Callable[[], None] | None = None) -> Iterator[None]:
+    """Wait for other perfflow processes to finish changing a folder, then lock it. Raises OSError.
+
+    ``waiting`` is called first if another process holds it.
+    """
+    if os.name == "nt":  # folders cannot be opened there
+        yield
+        return
+    number = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        try:
+            lock(number)
+        except BlockingIOError:
+            if waiting:
+                waiting()
+            lock(number, wait=True)
+        yield
+    finally:
+        os.close(number)
 
 
 def json_lines(parts: Iterable[tuple[str, Any]], plain: Callable[[Any], Any] = lambda value: value) -> Iterator[str]:

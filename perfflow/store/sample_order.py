@@ -44,16 +44,16 @@ class TakingOrder:
 
     _trials: dict[str, dict[_Key, list[_Taken]]]
 
-    def of(self, wanted: Wanted) -> Orders:
+    def of(self, row: Wanted) -> Orders:
         """Return the order of a row's samples; empty if the events do not contain exactly these values.
 
         So a result that does not belong to these events, such as a changed one, gets no order.
         """
         # The accepted state is compared in a trial of its own, the last one.
         for name in ("", *reversed([name for name in self._trials if name])):
-            found = self._trials.get(name, {}).get((wanted.step, wanted.benchmark, wanted.metric), [])
-            for taken in _selections(found):
-                orders = _matched(taken, wanted.values)
+            taken_values = self._trials.get(name, {}).get((row.step, row.benchmark, row.metric), [])
+            for taken in _selections(taken_values):
+                orders = _matched(taken, row.values)
                 if orders:
                     return orders
         return {}
@@ -72,7 +72,7 @@ def taking_order(events: Iterable[Mapping[str, Any]]) -> TakingOrder:
             trials.pop(trial, None)
         elif kind == "sample":
             _take(trials[trial], event, benchmarks.get(event["step"], ""))
-    return TakingOrder({name: dict(found) for name, found in trials.items()})
+    return TakingOrder({name: dict(by_key) for name, by_key in trials.items()})
 
 
 def order_in(folder: Path | None) -> TakingOrder:
@@ -86,7 +86,7 @@ def order_in(folder: Path | None) -> TakingOrder:
         return taking_order(run_folder.events(folder))
 
 
-def _take(found: dict[_Key, list[_Taken]], event: Mapping[str, Any], benchmark: str) -> None:
+def _take(by_key: dict[_Key, list[_Taken]], event: Mapping[str, Any], benchmark: str) -> None:
     sides = [side.value for side in Side if side in event]
     # Samples that were combined from two stored sets have no known order.
     if event.get("design") == Design.UNPAIRED or (len(sides) > 1 and "first" not in event):
@@ -101,12 +101,12 @@ def _take(found: dict[_Key, list[_Taken]], event: Mapping[str, Any], benchmark: 
         for key, item in zip(keys[side], event[side], strict=True):
             # Memory is only judged for the programs as built, as in the record.
             if not (layout and item["metric"] in MEMORY):
-                taken = found[key]
+                taken = by_key[key]
                 taken.append(_Taken(side, item["value"], len(taken), key in others, layout))
 
 
 def _selections(taken: Sequence[_Taken]) -> Iterator[list[_Taken]]:
-    """Yield the selections of samples that a row may consist of, the likeliest first (see ``record.Series``)."""
+    """Yield the selections of samples that a row may consist of, the likeliest first (see ``record.MetricSeries``)."""
     of_layouts = [item for item in taken if item.layout]
     as_built = [item for item in taken if not item.layout]
     for chosen in (sorted(of_layouts, key=lambda item: item.layout), as_built):

@@ -11,8 +11,7 @@
 
 It starts the real program as perfflow does, replaces it by faulty ones, and damages real outputs. An output that is
 missing, empty, cut, stale or nonsense must be an error, and so must a failed program, whatever its exit status is.
-
-Checks that every Parsed must pass, whatever files it was read from.
+``check_sane`` has the checks that every Parsed must pass, whatever files it was read from.
 """
 
 from __future__ import annotations
@@ -47,63 +46,6 @@ from perfflow.tools import registry
 from perfflow.tools.adapter import Adapter, Call, Effort, Invocation, Options, Role
 from perfflow.workflow import declared_tool
 from perfflow.workflow.model import Step
-
-
-def check_sane(parsed: Parsed, own: Collection[str] = ()) -> None:
-    """Raise AssertionError if a figure is impossible or a text is not one line. ``own``: metrics of the adapter."""
-    require(bool(parsed.readings or parsed.hotspots or parsed.profiles or parsed.peaks), "nothing was read")
-    for peak in parsed.peaks:
-        require(0 < peak.value < 2.0**63, f"a peak of {peak.value}")
-        require(peak.how.isprintable(), f"{peak.how!r} is not one line")
-    require(f"{parsed.device}{[peak.device for peak in parsed.peaks]}".isprintable(), "a device is not one line")
-    for kernel in parsed.kernels:
-        _check_kernel(kernel)
-    for reading in parsed.readings:
-        # perfflow's own metrics are not negative. Metrics of an adapter may be.
-        least = -(2.0**63) if reading.metric in set(own) - METRICS.keys() else 0.0
-        for value in (reading.value, *reading.inner.values()):
-            require(least <= value < 2.0**63, f"{reading.metric} is {value}")
-    _check_hotspots(parsed.hotspots)
-    if parsed.memory:
-        _check_memory(parsed.memory)
-    for cost in parsed.costs:
-        require(0 < cost.count < 2.0**63, f"{cost.function} costs {cost.count}")
-        require(bool(cost.function) and f"{cost.function}{cost.file}".isprintable(), f"{cost} is not one line")
-    json.dumps(asdict(parsed), allow_nan=False, default=str).encode()
-
-
-def _check_memory(curve: MemoryCurve) -> None:
-    require(0 < len(curve.at) == len(curve.held) <= MOST, f"a curve of {len(curve.at)} and {len(curve.held)} points")
-    require(list(curve.at) == sorted(curve.at) and curve.at[0] >= 0, "the times of a curve decrease")
-    require(all(0 <= held < 2.0**63 for held in curve.held), "a curve has an impossible value")
-
-
-def _check_kernel(kernel: KernelResult) -> None:
-    require(bool(kernel.name), "a kernel without a name")
-    shares = (kernel.share, kernel.occupancy_theoretical, kernel.issued, kernel.uncoalesced)
-    require(all(0 <= share <= 1 + 1e-9 for share in shares if share is not None), f"{kernel.name} has shares {shares}")
-    counts = (kernel.grid, kernel.threads, kernel.registers, kernel.shared_static, kernel.shared_dynamic)
-    require(all(0 <= count < 2**63 for count in counts if count is not None), f"{kernel.name} has counts {counts}")
-    texts = [kernel.device, kernel.capability, *kernel.limiters, *(item.reason for item in kernel.stalls)]
-    texts += [kernel.precision, *(text for item in kernel.advice for text in (item.rule, item.text))]
-    require("".join(texts).isprintable(), f"a text about {kernel.name!r} is not one line")
-
-
-def _check_hotspots(hotspots: Collection[Hotspot]) -> None:
-    for spot in hotspots:
-        require(0 < spot.share <= 1 + 1e-9, f"{spot.location} has a share of {spot.share}")
-        require(bool(spot.location) and spot.line >= 0, f"{spot} has no place")
-        require(f"{spot.location}{spot.file}{spot.cause}".isprintable(), f"{spot} is not one line")
-    for unit in {spot.unit for spot in hotspots}:
-        whole = sum(spot.share for spot in hotspots if spot.unit == unit)
-        require(whole <= 1 + 1e-6, f"the hotspots' shares of {unit} add up to {whole}")
-
-
-def require(holds: bool, otherwise: str) -> None:
-    """Raise AssertionError with the message ``otherwise`` unless ``holds``."""
-    if not holds:
-        raise AssertionError(otherwise)
-
 
 NONSENSE = (b"", b"\n \n", b"\0" * 100, b"\xff\xfe\x00nonsense\n", b"{}", b"[]", b"null", b"1")
 OTHERS = (
@@ -373,11 +315,11 @@ class AdapterContract:
             words = words or (FAILING_PYTHON if tool.python else FAILING)[failing]
         options = self._options_of(words, {**self.options, **(self.failing_options if failing else {})})
         path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
-        own = tool.program
-        program = (prepare.located(own, path) or "") if own else ""
-        if own and not program and self.stand_in:
-            pytest.skip(f"{own.name} is not installed: {own.install}")
-        require(bool(program) == bool(own), f"{own.name} is not installed: {own.install}")
+        declared = tool.program
+        program = (prepare.located(declared, path) or "") if declared else ""
+        if declared and not program and self.stand_in:
+            pytest.skip(f"{declared.name} is not installed: {declared.install}")
+        require(bool(program) == bool(declared), f"{declared.name} is not installed: {declared.install}")
         command = tuple(words) if tool.takes_command else ()
         if command:
             command = (find_program(command[0], path, self.place) or command[0], *command[1:])
@@ -478,3 +420,59 @@ def files_of(folder: Path) -> Files:
     """Return the content of every file below a folder by path, without the expected results."""
     found = sorted(path for path in folder.rglob("*") if path.is_file())
     return {str(path.relative_to(folder)): path.read_bytes() for path in found if not path.name.startswith(MADE[0])}
+
+
+def check_sane(parsed: Parsed, own: Collection[str] = ()) -> None:
+    """Raise AssertionError if a figure is impossible or a text is not one line. ``own``: metrics of the adapter."""
+    require(bool(parsed.readings or parsed.hotspots or parsed.profiles or parsed.peaks), "nothing was read")
+    for peak in parsed.peaks:
+        require(0 < peak.value < 2.0**63, f"a peak of {peak.value}")
+        require(peak.how.isprintable(), f"{peak.how!r} is not one line")
+    require(f"{parsed.device}{[peak.device for peak in parsed.peaks]}".isprintable(), "a device is not one line")
+    for kernel in parsed.kernels:
+        _check_kernel(kernel)
+    for reading in parsed.readings:
+        # perfflow's own metrics are not negative. Metrics of an adapter may be.
+        least = -(2.0**63) if reading.metric in set(own) - METRICS.keys() else 0.0
+        for value in (reading.value, *reading.inner.values()):
+            require(least <= value < 2.0**63, f"{reading.metric} is {value}")
+    _check_hotspots(parsed.hotspots)
+    if parsed.memory:
+        _check_memory(parsed.memory)
+    for cost in parsed.costs:
+        require(0 < cost.count < 2.0**63, f"{cost.function} costs {cost.count}")
+        require(bool(cost.function) and f"{cost.function}{cost.file}".isprintable(), f"{cost} is not one line")
+    json.dumps(asdict(parsed), allow_nan=False, default=str).encode()
+
+
+def _check_memory(curve: MemoryCurve) -> None:
+    require(0 < len(curve.at) == len(curve.held) <= MOST, f"a curve of {len(curve.at)} and {len(curve.held)} points")
+    require(list(curve.at) == sorted(curve.at) and curve.at[0] >= 0, "the times of a curve decrease")
+    require(all(0 <= held < 2.0**63 for held in curve.held), "a curve has an impossible value")
+
+
+def _check_kernel(kernel: KernelResult) -> None:
+    require(bool(kernel.name), "a kernel without a name")
+    shares = (kernel.share, kernel.occupancy_theoretical, kernel.issued, kernel.uncoalesced)
+    require(all(0 <= share <= 1 + 1e-9 for share in shares if share is not None), f"{kernel.name} has shares {shares}")
+    counts = (kernel.grid, kernel.threads, kernel.registers, kernel.shared_static, kernel.shared_dynamic)
+    require(all(0 <= count < 2**63 for count in counts if count is not None), f"{kernel.name} has counts {counts}")
+    texts = [kernel.device, kernel.capability, *kernel.limiters, *(item.reason for item in kernel.stalls)]
+    texts += [kernel.precision, *(text for item in kernel.advice for text in (item.rule, item.text))]
+    require("".join(texts).isprintable(), f"a text about {kernel.name!r} is not one line")
+
+
+def _check_hotspots(hotspots: Collection[Hotspot]) -> None:
+    for spot in hotspots:
+        require(0 < spot.share <= 1 + 1e-9, f"{spot.location} has a share of {spot.share}")
+        require(bool(spot.location) and spot.line >= 0, f"{spot} has no place")
+        require(f"{spot.location}{spot.file}{spot.cause}".isprintable(), f"{spot} is not one line")
+    for unit in {spot.unit for spot in hotspots}:
+        whole = sum(spot.share for spot in hotspots if spot.unit == unit)
+        require(whole <= 1 + 1e-6, f"the hotspots' shares of {unit} add up to {whole}")
+
+
+def require(holds: bool, otherwise: str) -> None:
+    """Raise AssertionError with the message ``otherwise`` unless ``holds``."""
+    if not holds:
+        raise AssertionError(otherwise)

@@ -4,9 +4,9 @@ The functions are pure: an adapter starts no process, reads no clock and does no
 status, valid fresh output files and correctness are three separate facts. An adapter therefore names the files that it
 needs, and ``parse`` raises ToolOutputError if one of them has invalid contents, whatever the exit status was.
 
-Number of samples that a brief process takes of one benchmark: fewer of a slow one, so that it ends in about 1 s.
-
-A first process takes the fewest samples to find the duration of an iteration. Its samples are discarded.
+``samples_of_pace`` gives the number of samples that a brief process takes of one benchmark: fewer of a slow one, so
+that it ends in about 1 s. A first process takes the fewest samples to find the duration of an iteration. Its samples
+are discarded.
 """
 
 from __future__ import annotations
@@ -31,43 +31,6 @@ from perfflow.model.readings import BATCH, Parsed, Reading, Usage
 from perfflow.model.similar import kebab
 from perfflow.model.units import UnitError, duration
 from perfflow.tools import tool_files
-
-SECONDS = 0.5
-"""Largest time of all samples of one process in s, if that allows enough samples."""
-SLOW = 2.0
-"""Time of one process in s above which a harness should use a faster mode, if it has one."""
-_TIMES = ("time", "cpu")
-
-
-@dataclass(frozen=True, slots=True)
-class Pace:
-    """Durations in a benchmark's first process, in s: ``seconds`` per iteration, and ``spent`` in all its samples."""
-
-    seconds: float
-    spent: float
-
-
-FEWEST = Pace(math.inf, math.inf)
-"""Stands for a benchmark that is so slow that a harness takes as few iterations as it can."""
-
-
-def pace_of(readings: Iterable[Reading]) -> Pace | None:
-    """Return the pace of the one benchmark that a process reported, None if it reported no time."""
-    timed = next((item for item in readings if item.metric in _TIMES), None)
-    if timed is None:
-        return None
-    iterations = timed.inner.get("n", 1.0) * timed.inner.get(BATCH, 1.0)
-    return Pace(timed.value, timed.value * iterations)
-
-
-def samples_of_pace(pace: Pace | None, least: int, most: int, seconds: float = SECONDS) -> int:
-    """Return the number of samples to take, each of at least one iteration; ``least`` if no pace is known.
-
-    ``seconds``: largest time of all samples.
-    """
-    fit = int(seconds / pace.seconds) if pace and pace.seconds * most > seconds else most if pace else least
-    return max(least, min(most, fit))
-
 
 if TYPE_CHECKING:
     from typing_extensions import TypeVar as DefaultedTypeVar
@@ -499,10 +462,10 @@ class Adapter:
         for name, value in _checked(self.name, self).items():
             object.__setattr__(self, name, value)
         for part in ("suite", "build"):
-            own: Suite | Builder = getattr(self, part)
-            if own not in (NO_SUITE, NO_BUILD):
-                functions: dict[str, Any] = _checked(self.name, own)
-                object.__setattr__(self, part, replace(own, **functions))
+            suite_or_builder: Suite | Builder = getattr(self, part)
+            if suite_or_builder not in (NO_SUITE, NO_BUILD):
+                functions: dict[str, Any] = _checked(self.name, suite_or_builder)
+                object.__setattr__(self, part, replace(suite_or_builder, **functions))
         if not _NAME.match(self.name):
             raise TypeError(f"Adapter {self.name!r}: name must be lower-case words joined by -")
         if not issubclass(self.options, Options):
@@ -602,7 +565,7 @@ def _told(error: Exception) -> str:
 
 def _checked(tool: str, part: Adapter | Suite | Builder) -> dict[str, Callable[..., Any]]:
     """Return the functions of a part, guarded. Raises TypeError for a field of the wrong type."""
-    found = {}
+    functions = {}
     kinds: Mapping[str, Any] = _kinds(cast("Any", type(part)))
     for name, kind in kinds.items():
         value = getattr(part, name)
@@ -610,8 +573,8 @@ def _checked(tool: str, part: Adapter | Suite | Builder) -> dict[str, Callable[.
             what = "a function" if kind is Callable else getattr(kind, "__name__", str(kind))
             raise TypeError(f"Adapter {tool!r}: {name} must be {what}, not {value!r}")
         if kind is Callable:
-            found[name] = _guarded(tool, name, value)
-    return found
+            functions[name] = _guarded(tool, name, value)
+    return functions
 
 
 @cache
@@ -619,3 +582,40 @@ def _kinds(part: type) -> Mapping[str, Any]:
     """Return the types of a part's fields, without type arguments such as those of ``tuple[str, ...]``."""
     hints = {name: kind for name, kind in get_type_hints(part).items() if name != "_"}
     return {name: kind if isinstance(kind, UnionType) else get_origin(kind) or kind for name, kind in hints.items()}
+
+
+SECONDS = 0.5
+"""Largest time of all samples of one process in s, if that allows enough samples."""
+SLOW = 2.0
+"""Time of one process in s above which a harness should use a faster mode, if it has one."""
+_TIMES = ("time", "cpu")
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """Durations in a benchmark's first process, in s: ``seconds`` per iteration, and ``spent`` in all its samples."""
+
+    seconds: float
+    spent: float
+
+
+FEWEST = Pace(math.inf, math.inf)
+"""Stands for a benchmark that is so slow that a harness takes as few iterations as it can."""
+
+
+def pace_of(readings: Iterable[Reading]) -> Pace | None:
+    """Return the pace of the one benchmark that a process reported, None if it reported no time."""
+    timed = next((item for item in readings if item.metric in _TIMES), None)
+    if timed is None:
+        return None
+    iterations = timed.inner.get("n", 1.0) * timed.inner.get(BATCH, 1.0)
+    return Pace(timed.value, timed.value * iterations)
+
+
+def samples_of_pace(pace: Pace | None, least: int, most: int, seconds: float = SECONDS) -> int:
+    """Return the number of samples to take, each of at least one iteration; ``least`` if no pace is known.
+
+    ``seconds``: largest time of all samples.
+    """
+    fit = int(seconds / pace.seconds) if pace and pace.seconds * most > seconds else most if pace else least
+    return max(least, min(most, fit))

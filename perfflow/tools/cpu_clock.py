@@ -47,12 +47,12 @@ class ClockLog:
 
         A time that is not one interval of the log, such as the sum of several, is multiplied by ``factor``.
         """
-        found, last = [], -1
+        times, last = [], -1
         for time in cpu:
             places = self._intervals.get(round(time), [])
             at = bisect_right(places, last)
             if at == len(places):
                 return [each * self.factor for each in cpu]
             last = places[at]
-            found.append(float(self._readings[last + 1][1] - self._readings[last][1]))
-        return found
+            times.append(float(self._readings[last + 1][1] - self._readings[last][1]))
+        return times

@@ -1,16 +1,13 @@
 """``parse``: read figures from the output of any program, by JSON path, pattern or CSV column.
 
-Read numbers as programs print them: with a decimal point or comma, and separators between groups of three digits.
-
-Search for the user's patterns with a time limit, since backtracking can take practically forever.
-
-A search with Python's ``re`` cannot be interrupted. A search that may take long therefore runs in another process,
-which is started on demand and ends itself at the limit; a quick search runs in this process.
-
-Validate JSON of a tool against a model, and report the first problem in one line.
-
-A model declares the keys that are read; other keys are ignored. Nothing is converted: ``"3"`` and ``true`` are not
-numbers.
+- ``read_number`` reads numbers as programs print them: with a decimal point or comma, and separators between groups of
+  three digits.
+- ``search`` searches for the user's patterns with a time limit, since backtracking can take practically forever. A
+  search with Python's ``re`` cannot be interrupted. A search that may take long therefore runs in another process,
+  which is started on demand and ends itself at the limit; a quick search runs in this process.
+- ``from_json``, ``from_jsonl``, ``from_regex`` and ``from_csv`` read figures.
+- ``read_json`` validates JSON of a tool against a model, and reports the first problem in one line. A model declares
+  the keys that are read; other keys are ignored. Nothing is converted: ``"3"`` and ``true`` are not numbers.
 """
 
 from __future__ import annotations
@@ -81,23 +78,23 @@ def read_number(text: str, what: str, decimal: Decimal | None, evident: frozense
     """
     shown = f"{what} is {tool_files.shown(text)}"
     bare = _GROUPS.sub("", text.strip())
-    found = plain_number(bare, decimal or "point")
+    number = plain_number(bare, decimal or "point")
     if decimal:
-        if found is None:
+        if number is None:
             raise ToolOutputError(f"{shown}, not a number with a decimal {decimal} (`parse: {{decimal: {decimal}}}`)")
-        return found
+        return number
     # With a comma or several points, the German notation is possible as well.
     german = plain_number(bare, "comma") if "," in bare or bare.count(".") > 1 else None
-    if german and (found is None or evident == {","}):
+    if german and (number is None or evident == {","}):
         raise ToolOutputError(
             f"{shown}, which has a decimal comma: write `decimal: comma` under `parse`, or print it with a point"
         )
-    if german and found and evident != {"."}:
-        both = f"{found.value:.15g} or {german.value:.15g}"
+    if german and number and evident != {"."}:
+        both = f"{number.value:.15g} or {german.value:.15g}"
         raise ToolOutputError(f"{shown}, which may be {both}: write `decimal: point` or `decimal: comma` under `parse`")
-    if found is None:
+    if number is None:
         raise ToolOutputError(f"{shown}, not a number")
-    return found
+    return number
 
 
 def plain_number(bare: str, decimal: Decimal) -> Printed | None:
@@ -266,14 +263,14 @@ def from_jsonl(text: str, paths: Paths, units: Mapping[str, str], samples: bool 
             continue
         try:
             objects[number] = json.loads(line, parse_float=_ParsedOutputWritten)
-            found = list(_json_figures(objects[number], paths, number))
-            for name in [] if found or BENCHMARK not in paths else _names(objects[number], paths):
+            of_line = list(_json_figures(objects[number], paths, number))
+            for name in [] if of_line or BENCHMARK not in paths else _names(objects[number], paths):
                 unmeasured.setdefault(name, number)
         except (ValueError, RecursionError) as error:
             raise ToolOutputError(f"line {number} of the output is not JSON: {error}") from error
         except ToolOutputError as error:
             raise ToolOutputError(f"line {number}: {error}") from error
-        figures += found
+        figures += of_line
     for metric, path in _metrics(paths).items():
         if all(figure[1] != metric for figure in figures):
             raise ToolOutputError(f"no line of the output is a JSON object with {path!r}")
@@ -356,22 +353,22 @@ class _ParsedOutputWritten(float):
 
 def _at(data: Any, path: str) -> list[Any]:
     """Return the values at a path. Raises ToolOutputError if only some items of a list have its next key."""
-    found = [data]
+    values = [data]
     for step in _STEP.finditer(path):
         key, index = step["key"], step["index"]
         following: list[Any] = []
-        for number, item in enumerate(found, 1):
+        for number, node in enumerate(values, 1):
             onward: list[Any] = []
-            if isinstance(item, dict) and key in item:
-                onward = [item[key]]
-            elif isinstance(item, list) and key is None:
-                onward = item[int(index) :][:1] if index else item
+            if isinstance(node, dict) and key in node:
+                onward = [node[key]]
+            elif isinstance(node, list) and key is None:
+                onward = node[int(index) :][:1] if index else node
             # An empty list contributes no figure, but an item without the key would silently lose one.
-            if not onward and len(found) > 1 and (key is not None or item != []):
+            if not onward and len(values) > 1 and (key is not None or node != []):
                 raise ToolOutputError(f"item {number} at {path!r} has no {step[0]!r}")
             following += onward
-        found = following
-    return found
+        values = following
+    return values
 
 
 def from_regex(
@@ -394,8 +391,8 @@ def from_regex(
             counted, groups = match.start, dict(match.groups)
             name = groups.pop(BENCHMARK, None)
             entry = None if name is None else len(cells)
-            found = [(metric, number) for metric, number in groups.items() if number is not None]
-            cells += [(name or "", metric, number, f"on line {line}", entry) for metric, number in found]
+            present = [(metric, number) for metric, number in groups.items() if number is not None]
+            cells += [(name or "", metric, number, f"on line {line}", entry) for metric, number in present]
     if not cells:
         raise ToolOutputError(f"nothing in the output matches {' or '.join(patterns)!r}")
     return _readings(_figures(cells, decimal), units, None if samples else _Distinct({}, list, "regex"))
@@ -410,12 +407,12 @@ def from_csv(
     unless they are ``samples``.
     """
     metrics, parts = _metrics(columns), _paths_of(columns)
-    wanted = {*metrics.values(), *parts}
-    rows, start = _table(text, wanted, decimal)
+    headings = {*metrics.values(), *parts}
+    rows, start = _table(text, headings, decimal)
     heading = [cell.strip() for cell in rows[start]]
     cells: list[_Cell] = []
     entries: list[dict[str, Any]] = []
-    needed = max(heading.index(column) for column in wanted)
+    needed = max(heading.index(column) for column in headings)
     ended = text.endswith(("\n", "\r"))
     for number, row in enumerate(rows[start + 1 :], start + 2):
         # A line without a separator is prose, unless it is a last row that was cut off.
@@ -522,11 +519,11 @@ def _readings(figures: Iterable[_Figure], units: Mapping[str, str], distinct: _D
         factor = float(known[1]) if known else 1.0
         values.setdefault((name, metric), []).append(_base(metric, number.value, factor))
         steps.setdefault((name, metric), []).append(number.step * factor)
-    found = (
+    readings = (
         Reading(metric, many[0], name) if len(many) == 1 else reading_of_many(metric, many, name)
         for (name, metric), many in values.items()
     )
-    return tuple(replace(item, tick=printed_tick(item.value, steps[item.benchmark, item.metric])) for item in found)
+    return tuple(replace(item, tick=printed_tick(item.value, steps[item.benchmark, item.metric])) for item in readings)
 
 
 def _base(metric: str, value: float, factor: float) -> float:

@@ -1,15 +1,14 @@
-"""Parse ``python [flags] script args``, so that a driver can be inserted.
+"""Parse Python command lines, and tell source files of the measured project from all others.
 
-The rules are those of CPython (Python/getopt.c, Python/initconfig.c): short flags may be joined (``-uB``); ``-c``,
-``-m``, ``-W`` and ``-X`` take the rest of their word or the next word; all words after ``-c`` and ``-m`` belong to the
-program.
+``split`` parses ``python [flags] script args``, so that a driver can be inserted. The rules are those of CPython
+(Python/getopt.c, Python/initconfig.c): short flags may be joined (``-uB``); ``-c``, ``-m``, ``-W`` and ``-X`` take the
+rest of their word or the next word; all words after ``-c`` and ``-m`` belong to the program.
 
-Tell source files of the measured project from those of libraries, toolchains and the system.
-
-Debug information has only the names of files, so their folder decides. Rust's standard library is compiled below
-``/rustc/HASH``, crates below cargo's registry, and Mojo's standard library below ``Mojo/stdlib``. Distributions remove
-their build folders, which leaves names such as ``./malloc/malloc.c``. For Python and Node.js, foreign code is what is
-installed or comes with the interpreter.
+``is_own`` tells files of the project from those of libraries, toolchains and the system. Debug information has only the
+names of files, so their folder decides. Rust's standard library is compiled below ``/rustc/HASH``, crates below cargo's
+registry, and Mojo's standard library below ``Mojo/stdlib``. Distributions remove their build folders, which leaves
+names such as ``./malloc/malloc.c``. For Python and Node.js, foreign code is what is installed or comes with the
+interpreter.
 """
 
 from __future__ import annotations

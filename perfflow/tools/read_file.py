@@ -81,21 +81,21 @@ def read(path: Path, where: Mapping[str, str] | None = None) -> ResultSet:
     file is missing, empty, cut, invalid, of an unknown format, a result of perfflow (see ``is_perfflow_result``), or
     without any benchmark.
     """
-    wanted = where or {}
+    configuration = where or {}
     folder, baseline = _criterion(path)
     if folder.is_dir() and is_perfflow_result(folder):
         raise _refusal(path, *_OF_PERFFLOW)
     tool = cargo_bench.TOOL
     try:
         if folder.is_dir():
-            return _with_facts(path, cargo_bench.parse_criterion(folder, baseline), wanted)
+            return _with_facts(path, cargo_bench.parse_criterion(folder, baseline), configuration)
         text = _text(path)
         if go_bench.recognises(text):
             tool = go_bench.TOOL
-            return go_bench.parse(text, wanted)
+            return go_bench.parse(text, configuration)
         known, content = _json(path, text)
         tool = known.tool
-        return _with_facts(path, known.parse(content), wanted)
+        return _with_facts(path, known.parse(content), configuration)
     except SeveralSetsError as error:
         raise _refusal(path, str(error), f"choose one: --where {shlex.quote(clean_name(error.choice))}") from error
     except ToolOutputError as error:

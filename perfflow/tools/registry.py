@@ -116,8 +116,8 @@ def _provided(entry: EntryPoint) -> Provided:
 def _imported(name: str) -> Adapter | str | None:
     """Import an adapter and return it, or the reason why that of a distribution cannot be used, or None if unknown."""
     if name in MODULES:
-        own: Adapter = import_module(MODULES[name]).ADAPTER
-        return own
+        adapter: Adapter = import_module(MODULES[name]).ADAPTER
+        return adapter
     offers = {item.entry.value: item for item in provided() if item.name == name}
     if not offers:
         return None
@@ -127,13 +127,13 @@ def _imported(name: str) -> Adapter | str | None:
     who = f"it comes from {offer.distribution} ({offer.entry.value})"
     try:
         with redirect_stdout(sys.stderr):  # stdout is for perfflow's verdicts and JSON only
-            found = offer.entry.load()
+            provided_adapter = offer.entry.load()
     except (Exception, SystemExit) as error:  # noqa: BLE001 (a third-party module may raise anything when imported)
         return f"{who}, whose import fails: {type(error).__name__}: {error}"
-    if not isinstance(found, Adapter):
-        kind = "a module" if isinstance(found, ModuleType) else f"a {type(found).__name__}"
+    if not isinstance(provided_adapter, Adapter):
+        kind = "a module" if isinstance(provided_adapter, ModuleType) else f"a {type(provided_adapter).__name__}"
         return f"{who}, which is {kind} and not a perfflow.tools.adapter.Adapter: name it as `MODULE:ADAPTER`"
-    if found.interface not in INTERFACES:
+    if provided_adapter.interface not in INTERFACES:
         known = " and ".join(map(str, INTERFACES))
-        return f"{who}, which is written for interface {found.interface}: this perfflow supports {known}"
-    return found if found.name == name else f"{who}, whose name is {found.name!r}"
+        return f"{who}, which is written for interface {provided_adapter.interface}: this perfflow supports {known}"
+    return provided_adapter if provided_adapter.name == name else f"{who}, whose name is {provided_adapter.name!r}"

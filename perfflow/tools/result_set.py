@@ -277,12 +277,12 @@ def moment(value: object) -> str:
     """
     try:
         if isinstance(value, int | float) and not isinstance(value, bool):
-            found = datetime.fromtimestamp(value / 1000 if value > _LATEST else value, UTC)
+            when = datetime.fromtimestamp(value / 1000 if value > _LATEST else value, UTC)
         else:
-            found = datetime.fromisoformat(value if isinstance(value, str) else "")
+            when = datetime.fromisoformat(value if isinstance(value, str) else "")
     except (ValueError, OverflowError, OSError):
         return ""
-    zoned = found if found.tzinfo else found.replace(tzinfo=UTC)
+    zoned = when if when.tzinfo else when.replace(tzinfo=UTC)
     return zoned.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 

@@ -1,13 +1,12 @@
 """Remove compilers' additions from function names that tools find in a program.
 
-Mojo's names contain all parameters and arguments. In a program of `mojo build` 1.2.0: ``kernels::add[LITMutOrigin,
-::Origin[True, $0]](::Pointer[True, $0, ::SIMD[DType.float32, 1], $1, AddressSpace.GENERIC],::SIMD[DType.int, 1])``.
-The values of parameters follow after a comma.
+``plain_rust`` converts names of Rust functions to the form in source code: without legacy mangling's hash, with decoded
+escapes. Source: rustc's ``compiler/rustc_symbol_mangling/src/legacy.rs``. Names of the v0 scheme (``_R``) are demangled
+by the tools; only the hashes of crates, which some tools leave in brackets, are removed here.
 
-Convert names of Rust functions to the form in source code: without legacy mangling's hash, with decoded escapes.
-
-Source: rustc's ``compiler/rustc_symbol_mangling/src/legacy.rs``. Names of the v0 scheme (``_R``) are demangled by the
-tools; only the hashes of crates, which some tools leave in brackets, are removed here.
+``plain`` is for names of any language. Mojo's names contain all parameters and arguments. In a program of `mojo build`
+1.2.0: ``kernels::add[LITMutOrigin, ::Origin[True, $0]](::Pointer[True, $0, ::SIMD[DType.float32, 1], $1,
+AddressSpace.GENERIC],::SIMD[DType.int, 1])``. The values of parameters follow after a comma.
 """
 
 from __future__ import annotations

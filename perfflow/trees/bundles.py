@@ -100,17 +100,17 @@ def share(root: Path, clone: Path, paths: Sequence[str]) -> None:
     Raises UserError for a path that this machine does not see.
     """
     for path in paths:
-        own, link = root / path, clone / path
-        if not own.exists():
+        original, link = root / path, clone / path
+        if not original.exists():
             hint = "put the project in a folder that all nodes can read, or make the path in the `setup` stage"
-            text = f"`worktree.share` names {path}, but {own} does not exist on this machine"
+            text = f"`worktree.share` names {path}, but {original} does not exist on this machine"
             raise UserError.of(text, hint, Exit.UNMEASURED)
         if link.is_symlink():
             link.unlink()
         elif link.exists():
             continue
         link.parent.mkdir(parents=True, exist_ok=True)
-        link.symlink_to(own)
+        link.symlink_to(original)
 
 
 def _fetch(git: Git, source: Path, states: Mapping[str, str]) -> None:

@@ -1,8 +1,7 @@
 """Make commits of trees with plumbing commands: no hook runs, nothing is signed, and no branch moves.
 
 Commits stay in the private store. Only ``branch`` writes to the user's repository, and only what a new branch needs.
-
-Files of git-lfs: commits contain a pointer, and the content is in a separate store.
+Commits contain a pointer for each file of git-lfs; its content is in a separate store, so ``keep`` copies it there.
 """
 
 from __future__ import annotations
@@ -16,38 +15,6 @@ from perfflow.model.errors import Exit, UserError
 from perfflow.trees import submodules
 from perfflow.trees.git import Git
 from perfflow.trees.repository import CodeState, Repository, common, writing
-
-_POINTER = re.compile(
-    rb"^version https://git-lfs.github.com/spec/.*^oid sha256:([0-9a-f]{64})$", re.MULTILINE | re.DOTALL
-)
-_LONGEST = 1024
-"""A pointer file is shorter than this (bytes), by the specification of the format."""
-
-
-def keep(repository: Repository, objects: bytes) -> None:
-    """Copy the content of pointers among ``objects`` (ids, one per line) to the user's store if it is missing there."""
-    if not repository.large_files.is_dir():
-        return
-    for oid in sorted(_pointed_at(repository, objects)):
-        place = Path("objects", oid[:2], oid[2:4], oid)
-        source, target = repository.large_files / place, common(repository.git_folder) / "lfs" / place
-        if not source.is_file() or target.exists():
-            continue
-        with writing(target):
-            target.parent.mkdir(parents=True, exist_ok=True)
-            half = target.with_name(f"{oid}.perfflow")
-            shutil.copyfile(source, half)
-            half.replace(target)
-
-
-def _pointed_at(repository: Repository, objects: bytes) -> set[str]:
-    git = repository.git()
-    facts = git.run("cat-file", "--batch-check=%(objectname) %(objecttype) %(objectsize)", input=objects).decode()
-    described = [line.split(" ") for line in facts.splitlines()]
-    small = [name for name, kind, size in described if kind == "blob" and int(size) < _LONGEST]
-    found = (_POINTER.match(git.run("cat-file", "blob", name)) for name in small)
-    return {pointer[1].decode() for pointer in found if pointer}
-
 
 FALLBACK_NAME, FALLBACK_EMAIL = "perfflow", "perfflow@localhost"
 PREFIX = "perfflow/"
@@ -120,3 +87,35 @@ def _outside(repository: Repository) -> Git:
     inside = repository.git()
     kept = {key: value for key, value in inside.variables.items() if key not in mine}
     return Git(inside.folder, kept, inside.settings)
+
+
+_POINTER = re.compile(
+    rb"^version https://git-lfs.github.com/spec/.*^oid sha256:([0-9a-f]{64})$", re.MULTILINE | re.DOTALL
+)
+_LONGEST = 1024
+"""A pointer file is shorter than this (bytes), by the specification of the format."""
+
+
+def keep(repository: Repository, objects: bytes) -> None:
+    """Copy the content of pointers among ``objects`` (ids, one per line) to the user's store if it is missing there."""
+    if not repository.large_files.is_dir():
+        return
+    for oid in sorted(_pointed_at(repository, objects)):
+        place = Path("objects", oid[:2], oid[2:4], oid)
+        source, target = repository.large_files / place, common(repository.git_folder) / "lfs" / place
+        if not source.is_file() or target.exists():
+            continue
+        with writing(target):
+            target.parent.mkdir(parents=True, exist_ok=True)
+            half = target.with_name(f"{oid}.perfflow")
+            shutil.copyfile(source, half)
+            half.replace(target)
+
+
+def _pointed_at(repository: Repository, objects: bytes) -> set[str]:
+    git = repository.git()
+    facts = git.run("cat-file", "--batch-check=%(objectname) %(objecttype) %(objectsize)", input=objects).decode()
+    described = [line.split(" ") for line in facts.splitlines()]
+    small = [name for name, kind, size in described if kind == "blob" and int(size) < _LONGEST]
+    found = (_POINTER.match(git.run("cat-file", "blob", name)) for name in small)
+    return {pointer[1].decode() for pointer in found if pointer}

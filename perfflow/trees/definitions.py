@@ -1,6 +1,7 @@
-"""Find where a function is defined, for programs without debug information: in the files that changed, else in others.
+"""Find where a function is defined, for programs without debug information: first in the files that changed.
 
-The text is only scanned. If several places could be meant, the result is None instead of a guess.
+If none of them has it, the other files that contain its name are scanned. The text is only scanned. If several places
+could be meant, the result is None instead of a guess.
 """
 
 from __future__ import annotations

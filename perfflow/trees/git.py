@@ -2,8 +2,7 @@
 
 All calls use plumbing commands with explicit paths. Variables that a hook exports (``GIT_DIR``, ``GIT_INDEX_FILE`` and
 similar) are dropped, so that perfflow works the same inside a hook. The user's configuration and filters still apply.
-
-Remove folders, whatever permissions a build or a test set inside them.
+``remove_tree`` removes folders, whatever permissions a build or a test set inside them.
 """
 
 from __future__ import annotations
@@ -194,11 +193,13 @@ class Git:
         """
         done = self.attempt(*arguments, input=input)
         if done.status:
-            said = _shown(done.stderr) or f"git {arguments[0]} exited with status {done.status}"
+            message = _shown(done.stderr) or f"git {arguments[0]} exited with status {done.status}"
             if any(sign in done.stderr for sign in _MISSING):
                 # In the text and not in the hint, since the reason of a step is the text alone.
-                said = f"this clone lacks contents of files (a partial clone): run git fetch --refetch REMOTE; {said}"
-            raise UserError.of(f"{what or 'git ' + arguments[0]}: {said}", _remedy(done.stderr), Exit.UNMEASURED)
+                message = (
+                    f"this clone lacks contents of files (a partial clone): run git fetch --refetch REMOTE; {message}"
+                )
+            raise UserError.of(f"{what or 'git ' + arguments[0]}: {message}", _remedy(done.stderr), Exit.UNMEASURED)
         return done.stdout
 
     def line(self, *arguments: str, what: str = "") -> str:

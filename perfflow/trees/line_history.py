@@ -1,10 +1,11 @@
-"""The commits between two revisions that touched given lines of a file, or the file, across renames.
+"""The commits that touched given lines of a file, and the commits between a good and a bad revision.
 
-Find the first and last line of a function: by Python's syntax, or by braces in C, C++, Rust and similar languages.
-
-The text is only scanned, not compiled. If it is not understood, the result is None instead of a guess.
-
-The commits between a good and a bad revision, in the order in which git would try them. Nothing is written.
+- ``of_lines`` and ``of_file`` return the commits between two revisions that touched lines of a file, or the file,
+  across renames.
+- ``lines_of`` finds the first and last line of a function: by Python's syntax, or by braces in C, C++, Rust and similar
+  languages. The text is only scanned, not compiled. If it is not understood, the result is None instead of a guess.
+- ``candidates`` returns the commits between a good and a bad revision, in the order in which git would try them.
+  Nothing is written.
 """
 
 from __future__ import annotations
@@ -99,8 +100,8 @@ def _in_python(text: str, function: str, line: int) -> tuple[int, int] | None:
     around = [span for span in spans if span[0] <= line <= span[1]]
     named = [span for span in around if span[2] == bare(function)]
     # A generator expression or lambda belongs to the innermost function around it.
-    found = max(named or around, key=lambda span: span[0], default=None)
-    return found[:2] if found else None
+    innermost = max(named or around, key=lambda span: span[0], default=None)
+    return innermost[:2] if innermost else None
 
 
 def _in_braces(text: str, name: str, line: int) -> tuple[int, int] | None:
@@ -169,8 +170,8 @@ def candidates(
     """
     walk = ("--first-parent",) if first_parent else ()
     words = ("rev-list", "--bisect-all", *walk, bad, *(f"^{commit}" for commit in good))
-    found = repository.git().run(*words, what="list the commits to try").decode().splitlines()
-    lines = [_LINE.match(line) for line in found]
+    printed = repository.git().run(*words, what="list the commits to try").decode().splitlines()
+    lines = [_LINE.match(line) for line in printed]
     return [BisectionCandidate(line["commit"], int(line["distance"])) for line in lines if line]
 
 

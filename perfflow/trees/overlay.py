@@ -1,4 +1,4 @@
-"""Show files of head on both sides of a gate (``gate --overlay PATH``), for benchmarks that are younger than the base.
+"""Show files of head on both sides of a gate (``gate --overlay PATH``), for benchmarks younger than the base.
 
 Files of head win, as in an overlay file system; files that only the base has under the path stay.
 """
@@ -38,13 +38,13 @@ def overlaid(repository: Repository, base: CodeState, head: CodeState, paths: Se
     entries: dict[str, str] = {}
     for path in paths:
         _require_plain(repository, head, path)
-        found = names(git.run("ls-tree", "-r", "-z", "--full-tree", head.tree, "--", path))
-        if not found:
+        listed = names(git.run("ls-tree", "-r", "-z", "--full-tree", head.tree, "--", path))
+        if not listed:
             hint = "it must be committed there, or at least not be ignored"
             raise UserError.of(f"--overlay {path}: head has no such file or folder", hint)
-        entries |= {entry.split("\t", 1)[1]: entry for entry in found}
-    own = set(names(git.run("ls-tree", "-r", "-z", "--full-tree", base.tree)))
-    changed = [entry for entry in entries.values() if entry not in own]
+        entries |= {entry.split("\t", 1)[1]: entry for entry in listed}
+    of_base = set(names(git.run("ls-tree", "-r", "-z", "--full-tree", base.tree)))
+    changed = [entry for entry in entries.values() if entry not in of_base]
     if not changed:
         return base, 0
     with repository.scratch() as folder:

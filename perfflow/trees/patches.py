@@ -1,6 +1,7 @@
-"""Apply a patch to a tree, without files on disk.
+"""Apply patches to trees, and compare trees, without files on disk.
 
-Differences between two trees: as a patch, as lines per file, and as paths for rules such as ``forbid``.
+``apply`` applies a patch. ``difference`` compares two trees as a patch and as lines per file, and ``changed_paths`` as
+paths, for rules such as ``forbid``.
 """
 
 from __future__ import annotations
@@ -42,30 +43,30 @@ def apply(repository: Repository, tree: str, patch: str | bytes, name: str = "th
     return changed
 
 
-def _refused(said: str, patch: bytes, name: str, *, paths_are_bare: bool) -> UserError:
+def _refused(message: str, patch: bytes, name: str, *, paths_are_bare: bool) -> UserError:
     """Turn git's error about a patch into one that names the place in it."""
-    if outside := _OUTSIDE.search(said):
+    if outside := _OUTSIDE.search(message):
         path = outside[1] or outside[2]
         return UserError.of(f"{name} reaches outside the tree: {path}", "a candidate changes files of the project only")
     if paths_are_bare:
         return UserError.of(f"{name} has paths without a/ and b/", "create it with git diff")
-    if failed := _FAILED.search(said):
+    if failed := _FAILED.search(message):
         file, line = failed[1], int(failed[2])
         hunk = _hunk(patch, file, line)
         where = f"hunk {hunk} (at line {line})" if hunk else f"at line {line}"
-        others = len({found[0] for found in _FAILED.findall(said)}) - 1
+        others = len({found[0] for found in _FAILED.findall(message)}) - 1
         more = f", nor to {others} more files" if others > 1 else ", nor to another file" if others else ""
         hint = "it was made for another state of the file: create it again on top of the accepted changes"
         return UserError.of(f"{name} does not apply to {file}, {where}{more}", hint)
-    if gone := _GONE.search(said):
+    if gone := _GONE.search(message):
         state = "is not in the tree" if gone[2].startswith("does not") else "is already in the tree"
         hint = "create it again on top of the accepted changes"
         return UserError.of(f"{name} does not apply: {gone[1]} {state}", hint)
-    if corrupt := _CORRUPT.search(said):
+    if corrupt := _CORRUPT.search(message):
         return UserError.of(f"{name} is damaged at its line {corrupt[1]}", "create it again with git diff")
-    if "No valid patches" in said or "unrecognized input" in said:
+    if "No valid patches" in message or "unrecognized input" in message:
         return UserError.of(f"{name} contains no changes", "create it with git diff > FILE")
-    return UserError.of(f"{name} does not apply: {said}")
+    return UserError.of(f"{name} does not apply: {message}")
 
 
 def _hunk(patch: bytes, file: str, line: int) -> int | None:
@@ -75,9 +76,9 @@ def _hunk(patch: bytes, file: str, line: int) -> int | None:
     for text in patch.splitlines():
         if text.startswith(b"--- "):
             old, number = text[4:].split(b"\t")[0].removeprefix(b"a/"), 0
-        elif (found := _HUNK.match(text)) and old == path:
+        elif (hunk := _HUNK.match(text)) and old == path:
             number += 1
-            if int(found[1]) == line:
+            if int(hunk[1]) == line:
                 return number
     return None
 
@@ -131,7 +132,7 @@ def changed_paths(repository: Repository, old: str, new: str) -> tuple[str, ...]
 def added_lines(repository: Repository, old: str, new: str) -> dict[str, set[int]]:
     """Return the numbers of the lines in ``new`` that were added or changed, by file, without files of odd names."""
     patch = repository.git().run("diff-tree", *_PLAIN, "--patch", "--unified=0", "--dst-prefix=b/", old, new)
-    found: dict[str, set[int]] = {}
+    by_file: dict[str, set[int]] = {}
     path = ""
     for line in patch.split(b"\n"):
         if line.startswith(b"diff --git "):
@@ -140,8 +141,8 @@ def added_lines(repository: Repository, old: str, new: str) -> dict[str, set[int
             path = os.fsdecode(line[6:].rstrip(b"\t"))
         elif path and (hunk := _HUNK_HEAD.match(line)):
             start = int(hunk[1])
-            found.setdefault(path, set()).update(range(start, start + int(hunk[2] or 1)))
-    return found
+            by_file.setdefault(path, set()).update(range(start, start + int(hunk[2] or 1)))
+    return by_file
 
 
 def _file(entry: bytes) -> FileChange:

@@ -1,14 +1,13 @@
-"""Find the folders of a project with its Python packages, from its own settings.
+"""Python code of a project: the folders of its packages, the functions in its files, and the environment to run it.
 
-``src`` with packages in it, and the folders in pyproject.toml or setup.cfg: setuptools' ``package-dir`` and
-``packages.find.where``, hatchling's ``packages`` and ``sources``, Poetry's ``from``, PDM's ``package-dir``, maturin's
-``python-source``. https://setuptools.pypa.io/en/latest/userguide/package_discovery.html,
-https://hatch.pypa.io/latest/config/build/, https://python-poetry.org/docs/pyproject/#packages,
-https://www.maturin.rs/project_layout
+``import_folders`` finds the folders from the project's own settings: ``src`` with packages in it, and the folders in
+pyproject.toml or setup.cfg: setuptools' ``package-dir`` and ``packages.find.where``, hatchling's ``packages`` and
+``sources``, Poetry's ``from``, PDM's ``package-dir``, maturin's ``python-source``.
+https://setuptools.pypa.io/en/latest/userguide/package_discovery.html, https://hatch.pypa.io/latest/config/build/,
+https://python-poetry.org/docs/pyproject/#packages, https://www.maturin.rs/project_layout
 
-Find the function around a line of Python, and properties of the line, from the syntax without running it.
-
-The environment of a step in a slot, which makes the tree's own code run.
+``PythonSource`` finds the function around a line of Python, and properties of the line, from the syntax without running
+it. ``environment`` is the environment of a step in a slot, which makes the tree's own code run.
 """
 
 from __future__ import annotations
@@ -307,13 +306,13 @@ def environment(slot: Slot, inherited: Mapping[str, str]) -> dict[str, str | Non
     - git finds the slot's own repository, neither the user's repository through a hook's variables, nor one around the
       cache.
     """
-    found: dict[str, str | None] = dict.fromkeys(name for name in sorted(LOCAL) if name in inherited)
-    found["PYTHONPATH"] = python_path(slot, inherited.get("PYTHONPATH", ""))
+    variables: dict[str, str | None] = dict.fromkeys(name for name in sorted(LOCAL) if name in inherited)
+    variables["PYTHONPATH"] = python_path(slot, inherited.get("PYTHONPATH", ""))
     if _shares_a_target_folder(slot.path, inherited):
-        found |= {name: str(slot.build / "cargo") for name in _CARGO if name == _CARGO[0] or name in inherited}
+        variables |= {name: str(slot.build / "cargo") for name in _CARGO if name == _CARGO[0] or name in inherited}
     ceilings = [str(slot.path.parent), inherited.get("GIT_CEILING_DIRECTORIES", "")]
-    found["GIT_CEILING_DIRECTORIES"] = os.pathsep.join(filter(None, ceilings))
-    return found
+    variables["GIT_CEILING_DIRECTORIES"] = os.pathsep.join(filter(None, ceilings))
+    return variables
 
 
 def python_path(slot: Slot, value: str) -> str:

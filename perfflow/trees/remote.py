@@ -89,8 +89,8 @@ def tip(url: str, revision: str, root: Path, within: Path | None = None) -> tupl
     refs = {name: oid for oid, name in pairs}
     for kind, name in ((TAG, f"refs/tags/{revision}"), (BRANCH, f"refs/heads/{revision}")):
         # An annotated tag is an object of its own; `^{}` is its commit.
-        if found := refs.get(f"{name}^{{}}") or refs.get(name):
-            return found, kind
+        if commit := refs.get(f"{name}^{{}}") or refs.get(name):
+            return commit, kind
     known = [name.split("/", 2)[2] for name in refs if not name.endswith("^{}")]
     near = nearest(revision, known)
     hint = f"did you mean {near!r}?" if near else f"it has: {', '.join(known[:10]) or 'none'}"
@@ -171,5 +171,5 @@ def _require(done: Done, what: str, largest: int = 0) -> None:
         at = next(fatal, len(lines) - 1)
         # ssh prints its own reason in the line before.
         at -= at > 0 and lines[at].startswith(_NOT_READ)
-        said = lines[at] if lines else ""
-        raise UserError.of(f"{what}: {said.partition(': ')[2] or said or 'git failed'}", _REMEDY, Exit.UNMEASURED)
+        reason = lines[at] if lines else ""
+        raise UserError.of(f"{what}: {reason.partition(': ')[2] or reason or 'git failed'}", _REMEDY, Exit.UNMEASURED)

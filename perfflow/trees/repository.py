@@ -1,9 +1,7 @@
-"""The user's repository, used without changing it.
+"""The user's repository, used without changing it, and the user's own working tree: its root and its revision.
 
 New objects go to a private object store in the user's cache, which borrows the user's objects as an alternate. So
 nothing in the project changes until a commit is stored there on request (``commits.branch``).
-
-The user's own working tree: its root and its revision.
 """
 
 from __future__ import annotations
@@ -249,10 +247,10 @@ def describe_project(root: Path, *, inspecting: bool = False) -> dict[str, Any]:
         return _FOLDER
     try:
         # Git never runs the user's hooks and monitors, but it needs filters to compare files with commits.
-        asked = git.without_filters(git.inspecting(root)) if inspecting else Git(root)
+        inspected = git.without_filters(git.inspecting(root)) if inspecting else Git(root)
         # One call for all three: starting git takes as long as a short benchmark.
         words = ("status", "--porcelain=v2", "--branch", "--untracked-files=no", "--no-renames")
-        done = asked.attempt(*words, *(("--ignore-submodules=dirty",) if inspecting else ()))
+        done = inspected.attempt(*words, *(("--ignore-submodules=dirty",) if inspecting else ()))
     except UserError:
         return _FOLDER
     lines = done.stdout.decode(errors="replace").splitlines() if done.status == 0 else []

@@ -1,9 +1,10 @@
 """Find shared folders that make both trees run the user's code: links into the tree, and installs of the project.
 
 The tree comes first on PYTHONPATH, so its Python code takes precedence over an installed copy, if the code is in a
-folder from which packages are imported. This module finds the other cases before anything is built.
+folder from which packages are imported. ``faults`` finds the other cases before anything is built.
 
-Copy third-party crates that cargo built in one slot to the other, which then need not build them again.
+``share_crates`` copies third-party crates that cargo built in one slot to the other, which then need not build them
+again.
 """
 
 from __future__ import annotations
@@ -58,9 +59,9 @@ def faults(root: Path, path: str, share: Sequence[str], prepared: Prepared) -> I
         yield Problem(message, "take it out of the list, and install it in each tree with a step in `build`")
     for site in _sites(place):
         for install in _own_installs(site, root):
-            found = _fault_of(root, path, install, prepared)
-            if found:
-                yield found
+            fault = _fault_of(root, path, install, prepared)
+            if fault:
+                yield fault
 
 
 def is_installed(root: Path, environment: Path) -> bool:
@@ -72,7 +73,7 @@ def _link_back(root: Path, place: Path, share: Sequence[str]) -> tuple[Path, Pat
     """Return a link in the folder, or the folder itself, to files of which every tree has its own, and its target."""
     base = root.resolve()
     shared = [(root / path).resolve() for path in share]
-    found: dict[str, tuple[Path, Path]] = {}
+    links: dict[str, tuple[Path, Path]] = {}
     for link in _links(place):
         try:
             target = link.resolve()
@@ -82,10 +83,10 @@ def _link_back(root: Path, place: Path, share: Sequence[str]) -> tuple[Path, Pat
         # The target of a shared path that is a link counts as shared itself, so check that link anyway.
         if inside and (link == place or not any(target.is_relative_to(other) for other in shared)):
             relative = target.relative_to(base)
-            found.setdefault(str(relative), (link.relative_to(root), relative))
-    built = next((name for name in found if is_build_folder(name)), None)
-    own = built or next(iter(_carried(root, found)), None)
-    return found[own] if own is not None else None
+            links.setdefault(str(relative), (link.relative_to(root), relative))
+    built = next((name for name in links if is_build_folder(name)), None)
+    chosen = built or next(iter(_carried(root, links)), None)
+    return links[chosen] if chosen is not None else None
 
 
 def _links(place: Path) -> Iterator[Path]:

@@ -1,14 +1,12 @@
 """Turn a revision, or the user's current tree, into a state that slots can show, without changing the user's files.
 
-The user's index is copied, and the copy is updated from the files, so only changed files are read.
-
-Write a folder on disk as a tree: the current tracked files, and untracked files that are not ignored.
-
-Read text files of an untrusted project: only regular files of limited size inside the project.
-
-Ignored files that a command writes into a tree. Recorded trees and branches do not contain them.
-
-Existing folders that are ignored as a whole, in which build tools keep their output, are not checked.
+- ``at`` and ``snapshot`` return the state of a revision, or of the user's current tree.
+- ``record`` writes a folder on disk as a tree: the current tracked files, and untracked files that are not ignored. The
+  user's index is copied, and the copy is updated from the files, so only changed files are read.
+- ``text_of`` reads text files of an untrusted project: only regular files of limited size inside the project.
+- ``ignored_files`` and ``remove_new`` handle ignored files that a command writes into a tree. Recorded trees and
+  branches do not contain them. Existing folders that are ignored as a whole, in which build tools keep their output,
+  are not checked.
 """
 
 from __future__ import annotations
@@ -24,6 +22,57 @@ from perfflow.trees import commits, sharing, submodules
 from perfflow.trees.git import Git, lines, names
 from perfflow.trees.repository import CodeState, Repository, open_repository, writing
 from perfflow.trees.submodule_links import links, present
+
+MESSAGE = "The tree as it stood"
+"""Message of the commit of uncommitted changes."""
+
+
+def at(repository: Repository, name: str) -> CodeState:
+    """Return the state of the code at a revision. Raises UserError if it, or a submodule's commit, is missing."""
+    commit = repository.revision(name)
+    tree = repository.tree(commit)
+    return CodeState(commit, submodules.filled(repository, tree) if repository.submodules else tree)
+
+
+def snapshot(repository: Repository) -> CodeState:
+    """Record tracked, staged and untracked files, deletions, modes and links, but no ignored files.
+
+    The commit's parent is HEAD, if there is one. Raises UserError for a file that cannot be read, and for a full disk.
+    """
+    recorded = _recorded(repository)
+    head = repository.head()
+    parents = [head] if head else []
+    unchanged = head is not None and repository.tree(head) == recorded.tree
+    commit = head if head and unchanged else commits.write(repository, recorded.tree, parents, MESSAGE)
+    if not repository.submodules:
+        return CodeState(commit, recorded.tree, recorded.left_out)
+    return _with_submodules(repository, commit, recorded)
+
+
+def _with_submodules(repository: Repository, commit: str, outer: RecordedTree) -> CodeState:
+    """Replace the link to each checked-out submodule by its current files."""
+    tree, left_out = outer.tree, list(outer.left_out)
+    for path in present(repository.root):
+        if path not in links(repository.git(), tree):
+            continue
+        inner = _recorded(_inner(repository, path))
+        tree = submodules.grafted(repository, tree, {path: inner.tree})
+        left_out += [f"{path}/{name}" for name in inner.left_out]
+    return CodeState(commit, submodules.filled(repository, tree), tuple(left_out))
+
+
+def _inner(repository: Repository, path: str) -> Repository:
+    """Return a submodule as a repository that writes objects to the outer repository's store."""
+    inner = open_repository(repository.root / path)
+    return Repository(inner.root, inner.git_folder, repository.home, repository.borrowed, submodules=False)
+
+
+def _recorded(repository: Repository) -> RecordedTree:
+    with repository.scratch() as folder:
+        index = folder / "index"
+        with writing(index):
+            copy_index(repository.git_folder / "index", index)
+        return record(repository.git(index), repository.root, what=f"record {repository.root}")
 
 
 @dataclass(frozen=True)
@@ -86,58 +135,6 @@ def copy_index(source: Path, target: Path) -> None:
     os.utime(target, ns=(facts.st_atime_ns, facts.st_mtime_ns))
 
 
-MESSAGE = "The tree as it stood"
-"""Message of the commit of uncommitted changes."""
-
-
-def at(repository: Repository, name: str) -> CodeState:
-    """Return the state of the code at a revision. Raises UserError if it, or a submodule's commit, is missing."""
-    commit = repository.revision(name)
-    tree = repository.tree(commit)
-    return CodeState(commit, submodules.filled(repository, tree) if repository.submodules else tree)
-
-
-def snapshot(repository: Repository) -> CodeState:
-    """Record tracked, staged and untracked files, deletions, modes and links, but no ignored files.
-
-    The commit's parent is HEAD, if there is one. Raises UserError for a file that cannot be read, and for a full disk.
-    """
-    found = _recorded(repository)
-    head = repository.head()
-    parents = [head] if head else []
-    unchanged = head is not None and repository.tree(head) == found.tree
-    commit = head if head and unchanged else commits.write(repository, found.tree, parents, MESSAGE)
-    if not repository.submodules:
-        return CodeState(commit, found.tree, found.left_out)
-    return _with_submodules(repository, commit, found)
-
-
-def _with_submodules(repository: Repository, commit: str, outer: RecordedTree) -> CodeState:
-    """Replace the link to each checked-out submodule by its current files."""
-    tree, left_out = outer.tree, list(outer.left_out)
-    for path in present(repository.root):
-        if path not in links(repository.git(), tree):
-            continue
-        inner = _recorded(_inner(repository, path))
-        tree = submodules.grafted(repository, tree, {path: inner.tree})
-        left_out += [f"{path}/{name}" for name in inner.left_out]
-    return CodeState(commit, submodules.filled(repository, tree), tuple(left_out))
-
-
-def _inner(repository: Repository, path: str) -> Repository:
-    """Return a submodule as a repository that writes objects to the outer repository's store."""
-    inner = open_repository(repository.root / path)
-    return Repository(inner.root, inner.git_folder, repository.home, repository.borrowed, submodules=False)
-
-
-def _recorded(repository: Repository) -> RecordedTree:
-    with repository.scratch() as folder:
-        index = folder / "index"
-        with writing(index):
-            copy_index(repository.git_folder / "index", index)
-        return record(repository.git(index), repository.root, what=f"record {repository.root}")
-
-
 LARGEST = 2**20
 """Largest size (bytes) of a file that is read."""
 
@@ -170,7 +167,7 @@ def ignored_files(git: Git, folder: Path, share: Iterable[str]) -> dict[str, Ign
     Shared paths and Python bytecode are left out. Raises UserError if git fails.
     """
     options = ("--others", "--ignored", "--exclude-standard", "--directory", "-z")
-    found = {}
+    states = {}
     for name in names(git.run("ls-files", *options)):
         path = PurePosixPath(name)
         if path.name == _BYTECODE or any(path.is_relative_to(shared) for shared in share):
@@ -179,8 +176,8 @@ def ignored_files(git: Git, folder: Path, share: Iterable[str]) -> dict[str, Ign
             facts = (folder / name).lstat()
         except FileNotFoundError:
             continue
-        found[name] = (0, 0, 0) if name.endswith("/") else (facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns)
-    return found
+        states[name] = (0, 0, 0) if name.endswith("/") else (facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns)
+    return states
 
 
 def remove_new(
@@ -192,7 +189,7 @@ def remove_new(
     again; such a folder stays.
     """
     folders = {name for name in (*before, *built) if name.endswith("/")}
-    told = []
+    removed = []
     for name, state in after.items():
         if before.get(name) == state or any(name.startswith(known) for known in folders):
             continue
@@ -200,8 +197,8 @@ def remove_new(
             continue  # a folder whose files were listed one by one is now listed as a whole
         sharing.remove(folder / name)
         if name not in built:
-            told.append(name)
-    return told
+            removed.append(name)
+    return removed
 
 
 def tops(root: Path, paths: Iterable[str]) -> dict[str, str]:

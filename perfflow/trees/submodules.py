@@ -49,8 +49,8 @@ def linked(repository: Repository, tree: str, commit: str, shown: str) -> str:
     commit of the outer repository cannot contain that change.
     """
     git = repository.git()
-    found = links(git, commit)
-    there = {path: link for path, link in found.items() if _at(git, tree, path) is not None}
+    linked_paths = links(git, commit)
+    there = {path: link for path, link in linked_paths.items() if _at(git, tree, path) is not None}
     changed = [path for path in there if _at(git, tree, path) not in {_at(git, shown, path), there[path]}]
     if changed:
         hint = "commit the change inside the submodule first, or keep candidates out of it with forbid"

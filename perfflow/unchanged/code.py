@@ -114,12 +114,12 @@ class ProgramCode:
 
     def items(self, entered: Iterable[int]) -> Items:
         """Return the items of a run that entered the functions at these addresses, which are symbols' values."""
-        found: dict[str, list[str]] = {}
+        digests_of: dict[str, list[str]] = {}
         unseen: dict[str, None] = {}
         functions, data = list(entered), list(self._exported)
         known: set[int] = set()
         for name, digest in self._always():
-            found.setdefault(name, []).append(digest)
+            digests_of.setdefault(name, []).append(digest)
         while functions or data:
             start = functions.pop() if functions else data.pop()
             if start in known:
@@ -134,10 +134,10 @@ class ProgramCode:
             except _UnreadableError as error:
                 unseen[str(error)] = None
                 continue
-            found.setdefault(piece.name, []).append(digest)
+            digests_of.setdefault(piece.name, []).append(digest)
             functions += [*references.functions, *self._cold.get(start, ())]
             data += references.data
-        return Items({name: tuple(sorted(digests)) for name, digests in found.items()}, tuple(unseen))
+        return Items({name: tuple(sorted(digests)) for name, digests in digests_of.items()}, tuple(unseen))
 
     @property
     def has_lines(self) -> bool:
@@ -170,22 +170,22 @@ class ProgramCode:
 
     @cached_property
     def _functions(self) -> _Table:
-        found: dict[int, _Named] = {}
+        by_start: dict[int, _Named] = {}
         sections = self._file.sections
         for symbol in self._symbols:
             if symbol.kind not in (elf.FUNCTION, elf.INDIRECT) or not sections[symbol.place].flags & elf.CODE:
                 continue
-            old = found.get(symbol.value)
+            old = by_start.get(symbol.value)
             name, size = plain(symbol.name), max(symbol.size, old.end - old.start if old and old.sized else 0)
             name = min(name, old.name) if old else name
-            found[symbol.value] = _Named(name, symbol.value, symbol.value + size, bool(size))
-        starts = sorted(found)
+            by_start[symbol.value] = _Named(name, symbol.value, symbol.value + size, bool(size))
+        starts = sorted(by_start)
         for start, after in zip(starts, [*starts[1:], None], strict=False):
-            if not found[start].sized:
+            if not by_start[start].sized:
                 section = self._file.section(start)
                 end = section.end if section else start
-                found[start] = _Named(found[start].name, start, min(after or end, end), sized=False)
-        return _Table(found)
+                by_start[start] = _Named(by_start[start].name, start, min(after or end, end), sized=False)
+        return _Table(by_start)
 
     @cached_property
     def _objects(self) -> _Table:
@@ -209,11 +209,11 @@ class ProgramCode:
                     parts.append((match[1], symbol.value))
                 else:
                     by_name.setdefault(symbol.name, []).append(symbol.value)
-        found: dict[int, list[int]] = {}
+        parts_of: dict[int, list[int]] = {}
         for name, part in parts:
             for start in by_name.get(name, ()):
-                found.setdefault(start, []).append(part)
-        return found
+                parts_of.setdefault(start, []).append(part)
+        return parts_of
 
     @cached_property
     def _exported(self) -> tuple[int, ...]:
@@ -269,7 +269,7 @@ class ProgramCode:
     @cached_property
     def _gaps(self) -> list[tuple[int, int]]:
         """The ranges of code that no function covers, without padding."""
-        found = []
+        gaps = []
         for section in self._file.sections:
             if not section.flags & elf.CODE or section.name.startswith(".plt") or not section.size:
                 continue
@@ -279,12 +279,12 @@ class ProgramCode:
                 if start >= section.end:
                     break
                 if start > at:
-                    found.append((at, start))
+                    gaps.append((at, start))
                 at = max(at, self._functions.by_start[start].end)
             if at < section.end:
-                found.append((at, section.end))
+                gaps.append((at, section.end))
         padding: dict[bytes, bool] = {}
-        return [(start, end) for start, end in found if not self._is_padding(start, end, padding)]
+        return [(start, end) for start, end in gaps if not self._is_padding(start, end, padding)]
 
     def _is_padding(self, start: int, end: int, known: dict[bytes, bool]) -> bool:
         content = self._file.content(start, end - start)
@@ -463,18 +463,18 @@ class ProgramCode:
         """Return the targets of a jump table, which holds 32-bit distances from itself to code; '' if it is none."""
         index = bisect.bisect_right(self._anchors, at)
         end = self._anchors[index] if index < len(self._anchors) else at + 4 * _MOST_OF_TABLE
-        found = []
+        entries = []
         content = self._file.content(at, min(end - at, 4 * _MOST_OF_TABLE))
         for (distance,) in struct.iter_unpack("<i", content[: len(content) // 4 * 4]):
             to = at + distance
             piece = self._functions.at(to)
             if inside.start <= to < inside.end:
-                found.append(str(to - inside.start))
-            elif piece and (found or piece.name.startswith(inside.name)):
-                found.append(self._code(to, references))
+                entries.append(str(to - inside.start))
+            elif piece and (entries or piece.name.startswith(inside.name)):
+                entries.append(self._code(to, references))
             else:
                 break
-        return f"table {found}" if len(found) > 1 else ""
+        return f"table {entries}" if len(entries) > 1 else ""
 
     def _pointer(self, relocation: Relocation, references: _References) -> str:
         if relocation.target is None:
@@ -485,8 +485,8 @@ class ProgramCode:
         """Return data with addresses replaced by what they stand for. Raises _UnreadableError."""
         key = at, size
         if key in self._contents:
-            text, found = self._contents[key]
-            references.add(found)
+            text, inner = self._contents[key]
+            references.add(inner)
             return text
         if key in self._open:
             return f"cycle {len(self._open) - self._open.index(key)}"
@@ -494,14 +494,14 @@ class ProgramCode:
             raise _UnreadableError("deep")
         self._open.append(key)
         try:
-            found = _References()
-            text = " ".join(self._parts(at, size, found))
+            inner = _References()
+            text = " ".join(self._parts(at, size, inner))
         finally:
             self._open.pop()
         if len(text) > _LONG:
             text = _hashed(text)
-        self._contents[key] = text, found
-        references.add(found)
+        self._contents[key] = text, inner
+        references.add(inner)
         return text
 
     def _parts(self, at: int, size: int, references: _References) -> Iterator[str]:

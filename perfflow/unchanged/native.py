@@ -71,9 +71,9 @@ def executed_lines(spawner: Spawner, ready: ReadyProcess, folder: Path) -> tuple
     known: Lines = {}
     for records in sorted(folder.glob(f"{_RECORDS}*")):
         for path, entered in RecordedProgram.read(records.read_bytes()).entered.items():
-            for found, places in ((executed, addresses(path, entered)), (known, addresses(path))):
+            for lines_of, places in ((executed, addresses(path, entered)), (known, addresses(path))):
                 for name, line in _lines(spawner, ready, folder, path, places) if places else ():
-                    found.setdefault(name, set()).add(line)
+                    lines_of.setdefault(name, set()).add(line)
     return executed, known
 
 
@@ -116,8 +116,8 @@ def _traced(ready: ReadyProcess, tracer: Path, roots: Mapping[Path, str], folder
         return (str(tracer), str(folder / f"{_RECORDS}{number}"), *map(str, roots), "--", *argv)
 
     def invocations(call: Call) -> tuple[Invocation, ...]:
-        found = tool.invocations(call) if tool else ()
-        return tuple(replace(item, argv=words(number, item.argv)) for number, item in enumerate(found))
+        processes = tool.invocations(call) if tool else ()
+        return tuple(replace(item, argv=words(number, item.argv)) for number, item in enumerate(processes))
 
     for old in folder.glob(f"{_RECORDS}*"):
         old.unlink()

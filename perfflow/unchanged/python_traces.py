@@ -52,17 +52,20 @@ def read_traces(folder: Path) -> dict[str, BenchmarkTrace]:
 
 def _joined(before: Mapping[str, Any], record: Mapping[str, Any]) -> BenchmarkTrace:
     """Return the trace of a benchmark with what ran before the first one of its process."""
-    common, own = (from_json(BenchmarkTrace, {name: part[name] for name in _FIELDS}) for part in (before, record))
+    common, recorded = (from_json(BenchmarkTrace, {name: part[name] for name in _FIELDS}) for part in (before, record))
     definitions = {**before["definitions"], **record["definitions"]}
     named = {of: {*names, *record["named"][of]} for of, names in before["named"].items()}
     used = dict(used_definitions(definitions, named))
     return BenchmarkTrace(
-        {**common.loaded, **own.loaded},
-        {**common.inputs, **own.inputs},
-        dict(_united(common.functions, own.functions, used)),
-        tuple(dict.fromkeys([*common.unseen, *own.unseen])),
-        tuple(dict.fromkeys([*common.unknown, *own.unknown])),
-        {file: (*common.lines.get(file, ()), *own.lines.get(file, ())) for file in {**common.lines, **own.lines}},
+        {**common.loaded, **recorded.loaded},
+        {**common.inputs, **recorded.inputs},
+        dict(_united(common.functions, recorded.functions, used)),
+        tuple(dict.fromkeys([*common.unseen, *recorded.unseen])),
+        tuple(dict.fromkeys([*common.unknown, *recorded.unknown])),
+        {
+            file: (*common.lines.get(file, ()), *recorded.lines.get(file, ()))
+            for file in {**common.lines, **recorded.lines}
+        },
     )
 
 
@@ -72,12 +75,12 @@ def lines_of_code(path: Path) -> frozenset[int]:
         codes = [compile(path.read_bytes(), str(path), "exec", dont_inherit=True)]
     except (OSError, SyntaxError, ValueError):
         return frozenset()
-    found: set[int] = set()
+    numbers: set[int] = set()
     while codes:
         code = codes.pop()
-        found.update(line for _, _, line in code.co_lines() if line)
+        numbers.update(line for _, _, line in code.co_lines() if line)
         codes += [each for each in code.co_consts if isinstance(each, CodeType)]
-    return frozenset(found)
+    return frozenset(numbers)
 
 
 def used_definitions(
@@ -96,8 +99,8 @@ def used_definitions(
     def is_used(key: str) -> bool:
         return not tree.isdisjoint(_LISTS) or _is_named(re.split("[:.]", key)[-1], by_kind[left[key]["of"]])
 
-    while found := [key for key in left if is_used(key)]:
-        for key in found:
+    while newly_used := [key for key in left if is_used(key)]:
+        for key in newly_used:
             about = left.pop(key)
             for names in by_kind.values():
                 names.update(about["uses"])

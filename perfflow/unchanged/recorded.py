@@ -84,7 +84,7 @@ def trace_of(recorded: RecordedProgram, roots: Mapping[Path, str]) -> BenchmarkT
     paths = _Paths(roots)
     inputs, changed = _inputs(recorded, paths)
     loaded: dict[str, str] = {}
-    found = Items({})
+    items = Items({})
     entered = recorded.entered
     for text in recorded.of("x"):
         name, digest = paths.name(text), _digest(Path(text))
@@ -93,25 +93,25 @@ def trace_of(recorded: RecordedProgram, roots: Mapping[Path, str]) -> BenchmarkT
             # Nothing is known of its functions, so it must be equal.
             inputs[text] = digest
         else:
-            found = _joined(found, _items(text, digest, entered.get(text, ())))
+            items = _joined(items, _items(text, digest, entered.get(text, ())))
             inputs.pop(name, None)
-    unseen = (_UNSEEN[word] for word in (*recorded.of("!"), *found.unseen))
+    unseen = (_UNSEEN[word] for word in (*recorded.of("!"), *items.unseen))
     unknown = (*(_UNKNOWN[word] for word in recorded.of("?")), *(f"it changes {name}" for name in changed))
-    return BenchmarkTrace(loaded, inputs, found.digests, tuple(dict.fromkeys(unseen)), tuple(dict.fromkeys(unknown)))
+    return BenchmarkTrace(loaded, inputs, items.digests, tuple(dict.fromkeys(unseen)), tuple(dict.fromkeys(unknown)))
 
 
 def merged(traces: Iterable[BenchmarkTrace]) -> BenchmarkTrace:
     """Return what several processes of one benchmark executed and read together."""
-    found = BenchmarkTrace()
+    joined = BenchmarkTrace()
     for trace in traces:
-        found = BenchmarkTrace(
-            {**found.loaded, **trace.loaded},
-            {**found.inputs, **trace.inputs},
-            _joined(Items(found.functions), Items(trace.functions)).digests,
-            tuple(dict.fromkeys((*found.unseen, *trace.unseen))),
-            tuple(dict.fromkeys((*found.unknown, *trace.unknown))),
+        joined = BenchmarkTrace(
+            {**joined.loaded, **trace.loaded},
+            {**joined.inputs, **trace.inputs},
+            _joined(Items(joined.functions), Items(trace.functions)).digests,
+            tuple(dict.fromkeys((*joined.unseen, *trace.unseen))),
+            tuple(dict.fromkeys((*joined.unknown, *trace.unknown))),
         )
-    return found
+    return joined
 
 
 def _joined(first: Items, second: Items) -> Items:

@@ -1,8 +1,9 @@
 """Compare a candidate with the tree it builds on, and decide whether to keep it.
 
-Trade-offs: regressions beyond the action threshold that the workflow accepts, with a reason, until a date.
-
-The state of the cheaper techniques when a costlier one was tried: tried, ruled out, or open.
+- ``accept`` judges one candidate by the ``Goal`` of the stage.
+- ``trade_off`` finds trade-offs: regressions beyond the action threshold that the workflow accepts, with a reason,
+  until a date.
+- ``cheaper_than`` gives the state of the cheaper techniques when a costlier one was tried: tried, ruled out, or open.
 """
 
 from __future__ import annotations
@@ -226,10 +227,10 @@ def worst(row: Benchmark) -> float | None:
     if row.decision not in ("regressed", "unproven") or row.level in ("action", None) or row.change is None:
         return None
     end = row.change.low if row.better == "higher" else row.change.high
-    found = row.change.value if row.decision == "regressed" else end
-    if found is None:
+    change = row.change.value if row.decision == "regressed" else end
+    if change is None:
         return None
-    return -found if row.better == "higher" else found
+    return -change if row.better == "higher" else change
 
 
 def trade_off(record: Record, row: Benchmark, criteria: Criteria) -> Accepted | None:
@@ -253,19 +254,19 @@ def marked_tradeoffs(record: Record, row: Benchmark, criteria: Criteria) -> Benc
 
 def lapsed_tradeoffs(record: Record, row: Benchmark, criteria: Criteria) -> Iterator[Reason]:
     """Yield the trade-offs that no longer let a failing row pass."""
-    found = row.change.value if row.change else None
-    worse = None if found is None else -found if row.better == "higher" else found
-    for item in criteria.accepted:
-        if not _is_about(item, criteria, row) or worse is None or worse > item.change:
+    change = row.change.value if row.change else None
+    worse = None if change is None else -change if row.better == "higher" else change
+    for accepted in criteria.accepted:
+        if not _is_about(accepted, criteria, row) or worse is None or worse > accepted.change:
             continue
-        if item.spent:
-            what = f"the regression accepted until {item.until}"
-            text = f"{row.title}: the base already contains {what}: {item.why}"
-        elif _today(record) > item.until:
-            text = f"{row.title} was accepted until {item.until}, which has passed: {item.why}"
+        if accepted.spent:
+            what = f"the regression accepted until {accepted.until}"
+            text = f"{row.title}: the base already contains {what}: {accepted.why}"
+        elif _today(record) > accepted.until:
+            text = f"{row.title} was accepted until {accepted.until}, which has passed: {accepted.why}"
         else:
             continue
-        yield reason(ReasonKind.NO_LONGER_ACCEPTED, text, row.name, metric=row.metric, until=item.until)
+        yield reason(ReasonKind.NO_LONGER_ACCEPTED, text, row.name, metric=row.metric, until=accepted.until)
 
 
 def _is_about(item: Accepted, criteria: Criteria, row: Benchmark) -> bool:

@@ -5,27 +5,26 @@ unchanged functions when something else got faster. A function is named if the i
 its noise (of its shares and of the measured change) to each side, excludes 0, and if it is a considerable part of the
 regression. Counts have no noise.
 
-Localize a regression: a function, a file or a crate that accounts for most of the loss.
+``localized_in`` localizes the regressions: a function, a file or a crate that accounts for most of the loss.
 
-Find the functions that cost more or less than before, by profiles of both sides.
-
-Only the own cost of a function is compared, without the functions that it calls, so a change belongs to that function
-alone. A difference is significant if it is larger than ``z`` standard deviations of its noise. ``z`` is at least 3, and
-larger if many functions are compared, so that a pair of equal programs shows a change of any function in at most one
-of twenty cases.
+``function_changes`` finds the functions that cost more or less than before, by profiles of both sides. Only the own
+cost of a function is compared, without the functions that it calls, so a change belongs to that function alone. A
+difference is significant if it is larger than ``z`` standard deviations of its noise. ``z`` is at least 3, and larger
+if many functions are compared, so that a pair of equal programs shows a change of any function in at most one of twenty
+cases.
 
 The samples in a function vary like a Poisson count, but costs vary more between processes of one program: the memory
-layout differs, other processes use the machine, and a process that waits has many samples in one place. In 16
-profiles of one Python program on an overloaded machine the variance of a function was 13 to 130 times that of a
-Poisson count, and each of the 120 pairs showed changes where twice the Poisson variance was assumed. So the noise has
-the shape ``SAMPLING * Poisson variance + (run to run * cost)^2``, and its level is taken from the profiles:
+layout differs, other processes use the machine, and a process that waits has many samples in one place. In 16 profiles
+of one Python program on an overloaded machine the variance of a function was 13 to 130 times that of a Poisson count,
+and each of the 120 pairs showed changes where twice the Poisson variance was assumed. So the noise has the shape
+``SAMPLING * Poisson variance + (run to run * cost)^2``, and its level is taken from the profiles:
 
 - With at least `ENOUGH` profiles of each side, it is measured: the variance of all functions within their sides. A
   function that varies more gets its own variance. Three profiles of each side showed a false change in 5 of 100 draws.
 - With fewer profiles, it is estimated from the differences of the two sides, assuming that most functions did not
   change: the level at which noise explains the median and the upper quartile of all differences. This left one false
   change in 14 of the 120 pairs. If more than a quarter of the functions change at once, fewer of them are found.
-- With fewer functions than `FEW`, it cannot be estimated. The level is then that of the overloaded machine.
+- With fewer functions than `FEW_CHANGES`, it cannot be estimated. The level is then that of the overloaded machine.
 
 Counted costs (instructions, bytes, allocations) have no sampling noise, and vary much less between processes.
 """
@@ -151,8 +150,8 @@ def _shared(entry: BenchmarkCosts, row: Benchmark) -> Iterator[Slower]:
         return
     known, change, unsure = lost
     after_whole = known * (1 + change)
-    for item in entry.functions:
-        before, after = item.baseline, item.candidate
+    for cost in entry.functions:
+        before, after = cost.baseline, cost.candidate
         if before.variance is None or after.variance is None:
             continue
         difference = after_whole * after.share - known * before.share
@@ -162,7 +161,7 @@ def _shared(entry: BenchmarkCosts, row: Benchmark) -> Iterator[Slower]:
         if difference > BEYOND_NOISE * noise:
             whole = known * change
             ends = ((difference - BEYOND_NOISE * noise) / whole, (difference + BEYOND_NOISE * noise) / whole)
-            yield Slower(item, known * before.share, after_whole * after.share, difference / whole, ends)
+            yield Slower(cost, known * before.share, after_whole * after.share, difference / whole, ends)
 
 
 def _lost(row: Benchmark) -> tuple[float, float, float] | None:
@@ -197,11 +196,11 @@ def _attribution(
     row: Benchmark,
     step_id: str,
     entry: BenchmarkCosts,
-    item: Slower,
+    slower: Slower,
     regions: Mapping[str, float],
 ) -> Attribution:
-    found = item.found
-    blamed = record.blamed.get((row.name, found.function, found.file)) or Blame(row.name, found.function, found.file)
+    cost = slower.found
+    blamed = record.blamed.get((row.name, cost.function, cost.file)) or Blame(row.name, cost.function, cost.file)
     sampled = [round(entry.totals[side]) for side in Side] if entry.kind == "sampled" else []
     metric = METRICS.get(entry.metric)
     counted = entry.kind == "counted" and metric is not None
@@ -211,22 +210,22 @@ def _attribution(
         step=step_id,
         tool=entry.tool,
         # Without a source file, a profiler names the library as well: `fold (work)`.
-        function=found.function.partition(" (")[0] if blamed.defined_in else found.function,
-        file=blamed.defined_in or found.file,
-        line=blamed.defined_at or found.line,
-        crate=found.crate,
-        region=found.region,
+        function=cost.function.partition(" (")[0] if blamed.defined_in else cost.function,
+        file=blamed.defined_in or cost.file,
+        line=blamed.defined_at or cost.line,
+        crate=cost.crate,
+        region=cost.region,
         unit=metric.dimension.base_unit if counted and metric else "s" if _is_rate(row) else row.unit,
-        baseline=item.baseline,
-        candidate=item.candidate,
-        change=item.candidate / item.baseline - 1 if item.baseline else None,
-        share=item.share,
-        share_low=item.interval[0] if item.interval else None,
-        share_high=item.interval[1] if item.interval else None,
+        baseline=slower.baseline,
+        candidate=slower.candidate,
+        change=slower.candidate / slower.baseline - 1 if slower.baseline else None,
+        share=slower.share,
+        share_low=slower.interval[0] if slower.interval else None,
+        share_high=slower.interval[1] if slower.interval else None,
         commits=list(blamed.commits),
-        note="; ".join(_notes(row, entry, item, sampled, blamed.note)),
+        note="; ".join(_notes(row, entry, slower, sampled, blamed.note)),
         samples=sampled,
-        region_share=regions[found.region] if found.region else None,
+        region_share=regions[cost.region] if cost.region else None,
     )
 
 
@@ -253,22 +252,22 @@ _PLACES: Mapping[str, Callable[[Attribution], str]] = {
 """Kinds of places, the narrowest first."""
 
 
-def localized_in(found: Findings) -> str:
+def localized_in(findings: Findings) -> str:
     """Return ``function``, ``file`` or ``crate``: the widest kind needed to localize all regressed benchmarks; else ''.
 
     The benchmarks are those of level action, or all regressed ones if there are none. Benchmarks without attributions
     are ignored. Without any attribution nothing is localized. A file or crate only counts if the benchmark's profiles
     name more than one, because in a program of one file the file means nothing.
     """
-    of_level = found.regressed("action") or found.regressed()
+    of_level = findings.regressed("action") or findings.regressed()
     names = {row.name for row in of_level}
     blamed: dict[str, list[Attribution]] = defaultdict(list)
-    for item in found.blamed:
-        if item.benchmark in names:
-            blamed[item.benchmark].append(item)
+    for attribution in findings.blamed:
+        if attribution.benchmark in names:
+            blamed[attribution.benchmark].append(attribution)
     widest = ""
     for name, items in blamed.items():
-        places = [kind for kind in _PLACES if _holds_most(kind, items, found, name)]
+        places = [kind for kind in _PLACES if _holds_most(kind, items, findings, name)]
         if not places:
             return ""
         widest = max(widest, places[0], key=["", *_PLACES].index)
@@ -384,10 +383,10 @@ def function_changes(before: Sequence[OwnCosts], after: Sequence[OwnCosts]) -> C
         level = {NoiseSource.SEEN: _seen_level(pairs), NoiseSource.OVERLOADED: OVERLOADED}.get(noise, 1.0)
     needed = needed_z(len(names))
     limit = needed * math.sqrt(level)
-    found = {
+    trends = {
         name: _trend(old[0], new[0]) if _z(old, new) > limit else CostTrend.SAME for name, (old, new) in pairs.items()
     }
-    return Changes(found, noise, needed)
+    return Changes(trends, noise, needed)
 
 
 def _noise(functions: int, before: Sequence[OwnCosts], after: Sequence[OwnCosts]) -> NoiseSource:

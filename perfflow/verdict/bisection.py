@@ -3,9 +3,8 @@
 A commit has the regression if the whole interval of its change from the good revision is beyond half of the regression,
 and lacks it if the whole interval is below. The cut is at half, where both outcomes are equally far away.
 
-The result of a bisection, as bisect.json and the reports show it.
-
-A stored bisect.json is read back to render its page again.
+``Bisected`` is the result of a bisection, as bisect.json and the reports show it. ``read_bisection`` reads a stored
+bisect.json, to render its page again.
 """
 
 from __future__ import annotations
@@ -99,8 +98,8 @@ def judged_rows(record: Record, criteria: Criteria, benchmarks: Sequence[str], m
     """
     rows = compared(record, criteria)
     gating = gating_rows(record, rows, criteria)
-    wanted = [key for key in rows if (key[1] == metric if metric else key in gating)]
-    named = [key for key in wanted if is_chosen(benchmarks, key[0])]
+    keys = [key for key in rows if (key[1] == metric if metric else key in gating)]
+    named = [key for key in keys if is_chosen(benchmarks, key[0])]
     return [
         JudgedRow(rows[key], rule(rows[key], criteria.thresholds_of(*key), identical=_identical(record, rows[key])))
         for key in named
@@ -119,14 +118,14 @@ def regressions(found: list[JudgedRow], *, any_level: bool) -> list[Regression]:
     return sorted(proven, key=lambda each: -each.size)
 
 
-def nothing_proven(record: Record, rows: list[JudgedRow], wanted: str) -> tuple[str, str]:
+def nothing_proven(record: Record, rows: list[JudgedRow], requested: str) -> tuple[str, str]:
     """Return ``not measured``, ``unproven`` or ``same`` with the reason, if no regression is proven.
 
-    ``wanted`` names the requested rows.
+    ``requested`` names the requested rows.
     """
     if not rows:
         known = ", ".join(sorted({f"{name} {metric}" for name, metric in record.series})) or "nothing"
-        missing = wanted or "the deciding metric"
+        missing = requested or "the deciding metric"
         return "not measured", f"{missing} was not measured on both revisions; measured: {known}"
     unsure = undecided(rows)
     if unsure:
@@ -296,10 +295,10 @@ class Bisected:
     def to_json(self, **more: Any) -> dict[str, Any]:
         """Return plain data for bisect.json."""
         first = self.first_bad
-        found = None
+        first_bad = None
         if first:
             known = [(parent, self.of(parent)) for parent in first.parents]
-            found = {
+            first_bad = {
                 **_commit_json(first),
                 "files": list(self.files),
                 "change": interval_json(item.change if (item := self.of(first.revision)) else None),
@@ -316,7 +315,7 @@ class Bisected:
             "good": _commit_json(self.good),
             "bad": _commit_json(self.bad),
             "regression": _regression_json(self.regression),
-            "first_bad": found,
+            "first_bad": first_bad,
             "left": [_commit_json(item) for item in self.left],
             "builds": self.builds,
             "tried": [item.to_json() for item in self.tried],
@@ -334,12 +333,12 @@ def interval_json(interval: Interval | None) -> dict[str, float | None] | None:
     return {name: value if math.isfinite(value) else None for name, value in names.items()}
 
 
-def about_size(found: Sequence[JudgedRevision], regression: Regression, first: Described) -> list[str]:
+def about_size(tried: Sequence[JudgedRevision], regression: Regression, first: Described) -> list[str]:
     """Return notes for a regression that came in several steps."""
-    by_revision = {item.commit.revision: item for item in found}
+    by_revision = {judged.commit.revision: judged for judged in tried}
     notes = []
-    item = by_revision.get(first.revision)
-    if item and item.holds is Holds.PART:
+    judged = by_revision.get(first.revision)
+    if judged and judged.holds is Holds.PART:
         notes.append(
             f"{first.revision[:12]} causes a part of the regression; to find the rest, use --good {first.revision[:12]}"
         )

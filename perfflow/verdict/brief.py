@@ -24,21 +24,21 @@ _SHORT = 12
 _MOST_HOTSPOTS = 5
 
 
-def brief_of(found: Findings) -> Brief:
+def brief_of(findings: Findings) -> Brief:
     """Return the brief of a run. Lists without findings are empty."""
-    regressed = found.regressed()
-    undecided = [*found.undecided(), *(row for row in found.rows if row.decision == "removed")]
+    regressed = findings.regressed()
+    undecided = [*findings.undecided(), *(row for row in findings.rows if row.decision == "removed")]
     rows = [*regressed, *undecided]
-    missed = [target for target in found.targets if target.status in ("not met", "unproven", "not measured")]
+    missed = [target for target in findings.targets if target.status in ("not met", "unproven", "not measured")]
     return Brief(
-        regressed=[_told(row, found.criteria) for row in regressed],
-        undecided=[_told(row, found.criteria) for row in undecided],
+        regressed=[_told(row, findings.criteria) for row in regressed],
+        undecided=[_told(row, findings.criteria) for row in undecided],
         thresholds=[
-            *dict.fromkeys(_thresholds(row, found) for row in rows if row.decision != "removed"),
-            *(target_text(target, found.criteria) for target in missed),
+            *dict.fromkeys(_thresholds(row, findings) for row in rows if row.decision != "removed"),
+            *(target_text(target, findings.criteria) for target in missed),
         ],
-        hotspots=[_hotspot(item, found.criteria) for item in found.blamed[:_MOST_HOTSPOTS]],
-        commands=list(dict.fromkeys(_commands(found, rows, missed))),
+        hotspots=[_hotspot(item, findings.criteria) for item in findings.blamed[:_MOST_HOTSPOTS]],
+        commands=list(dict.fromkeys(_commands(findings, rows, missed))),
     )
 
 
@@ -66,28 +66,36 @@ def target_text(target: TargetResult, criteria: Criteria) -> str:
     return f"{target.benchmark} {figure} {target.requirement} {target.status}{measured}"
 
 
-def _hotspot(item: Attribution, criteria: Criteria) -> str:
-    place = f" ({item.file}:{item.line})" if item.file and item.line else f" ({item.file})" if item.file else ""
+def _hotspot(attribution: Attribution, criteria: Criteria) -> str:
+    place = (
+        f" ({attribution.file}:{attribution.line})"
+        if attribution.file and attribution.line
+        else f" ({attribution.file})"
+        if attribution.file
+        else ""
+    )
     parts = []
-    if item.share is not None:
-        parts.append(f"{loss_share_text(item.share)} of the regression of {item.benchmark} {item.metric}")
-    if item.baseline is not None and item.candidate is not None:
-        dimension = criteria.metric(item.metric).dimension
-        if item.unit == dimension.base_unit:
-            parts.append(" → ".join(format_together([item.baseline, item.candidate], dimension)))
-    for commit in item.commits[:1]:
+    if attribution.share is not None:
+        parts.append(
+            f"{loss_share_text(attribution.share)} of the regression of {attribution.benchmark} {attribution.metric}"
+        )
+    if attribution.baseline is not None and attribution.candidate is not None:
+        dimension = criteria.metric(attribution.metric).dimension
+        if attribution.unit == dimension.base_unit:
+            parts.append(" → ".join(format_together([attribution.baseline, attribution.candidate], dimension)))
+    for commit in attribution.commits[:1]:
         by = f" by {commit.author}" if commit.author else ""
         parts.append(f"last touched in {commit.revision[:_SHORT]}{by}: {commit.subject}")
-    parts += [item.note] if item.note else []
-    return f"{item.function}{place}" + (f": {'; '.join(parts)}" if parts else "")
+    parts += [attribution.note] if attribution.note else []
+    return f"{attribution.function}{place}" + (f": {'; '.join(parts)}" if parts else "")
 
 
-def _commands(found: Findings, rows: list[Benchmark], missed: list[TargetResult]) -> Iterator[str]:
+def _commands(findings: Findings, rows: list[Benchmark], missed: list[TargetResult]) -> Iterator[str]:
     """Yield shell commands, for the root of the project, that measure again, profile, and find the commit.
 
     They select the building steps as well. A comparison of stored results or of two commands is repeated as typed.
     """
-    run, two = found.record.run, two_trees(found.record)
+    run, two = findings.record.run, two_trees(findings.record)
     if run.command and not two:
         yield shlex.join(run.command)
         return
@@ -95,22 +103,22 @@ def _commands(found: Findings, rows: list[Benchmark], missed: list[TargetResult]
         return
     params = [word for name, value in run.params.items() for word in ("--set", f"{name}={_setting(value)}")]
     params += [word for glob in run.chosen for word in ("--benchmark", glob)]
-    measured = {(row.name, row.metric): row.step for row in found.rows}
+    measured = {(row.name, row.metric): row.step for row in findings.rows}
     steps = [row.step for row in rows] + [measured.get((item.benchmark, item.metric), "") for item in missed]
-    base, head = (tree_of(found.record.trees, side) for side in Side)
+    base, head = (tree_of(findings.record.trees, side) for side in Side)
     if two:
         at = [f"--overlay={path}" for path in base.overlay]
         at += [] if head.kind == "working tree" else ["--head", str(head.revision)]
-        selected = _only(found, dict.fromkeys(filter(None, steps)))
+        selected = _only(findings, dict.fromkeys(filter(None, steps)))
         yield shlex.join(["perfflow", "gate", run.file, "--base", str(base.revision), *at, *params, *selected])
     else:
-        yield shlex.join(["perfflow", "run", run.file, *params, *_only(found, dict.fromkeys(filter(None, steps)))])
-    profilers = _profilers(found, {row.name for row in rows})
+        yield shlex.join(["perfflow", "run", run.file, *params, *_only(findings, dict.fromkeys(filter(None, steps)))])
+    profilers = _profilers(findings, {row.name for row in rows})
     if profilers:
-        yield shlex.join(["perfflow", "run", run.file, *params, *_only(found, profilers)])
+        yield shlex.join(["perfflow", "run", run.file, *params, *_only(findings, profilers)])
     if two and not head.dirty:
         ends = ["--good", str(base.revision), "--bad", str(head.revision)]
-        for step in dict.fromkeys(row.step for row in found.regressed()):
+        for step in dict.fromkeys(row.step for row in findings.regressed()):
             yield shlex.join(["perfflow", "bisect", run.file, *ends, *params, "--only", step])
 
 

@@ -154,8 +154,8 @@ def contradiction(chosen: ComparedMetric, clocks: Sequence[ComparedMetric], gain
     for item in clocks:
         worse = worse_of(item)
         if worse.low > claimed and worse.high >= -gain:
-            own, other = (in_words(each.metric.name) for each in (chosen, item))
-            return f"{own} shows {format_change(claimed)}, which {other} contradicts: {_shown(item)}"
+            shown_name, other = (in_words(each.metric.name) for each in (chosen, item))
+            return f"{shown_name} shows {format_change(claimed)}, which {other} contradicts: {_shown(item)}"
     return ""
 
 

@@ -1,8 +1,8 @@
 """Compare two samples: effect, interval and warnings. Numbers only; ``decide`` interprets them.
 
-Rates that are the inverse of a time. Both are one measurement, which is judged and reported once.
-
-Read how often a profiler counted a place (calls, hits, blocks, opens) from the cause that its adapter writes.
+``source_of`` finds rates that are the inverse of a time. Both are one measurement, which is judged and reported once.
+``read_count`` reads how often a profiler counted a place (calls, hits, blocks, opens) from the cause that its adapter
+writes.
 """
 
 from __future__ import annotations
@@ -166,9 +166,9 @@ def compare(series: MetricSeries, criteria: Criteria, share: float = 1.0) -> Com
     if series.built is None:
         return _compared(series, criteria, share)
     built = _compared(series.built, criteria, share)
-    found = _compared(series, criteria, share)
+    compared = _compared(series, criteria, share)
     n = min((len(set(series.layouts[side])) for side in Side if series.layouts[side]), default=0)
-    return replace(found, pairs=min(found.pairs, n), layouts=Layouts(n, _deviation(series), built))
+    return replace(compared, pairs=min(compared.pairs, n), layouts=Layouts(n, _deviation(series), built))
 
 
 def _compared(series: MetricSeries, criteria: Criteria, share: float) -> ComparedMetric:
@@ -191,9 +191,9 @@ def _compared(series: MetricSeries, criteria: Criteria, share: float) -> Compare
     if not baseline or not candidate or metric.better is Better.NONE or alone.bounded:
         return alone
     if statistic == CAPPED and series.design not in (Design.FEW, Design.UNPAIRED) and not is_rate(series.metric):
-        alone, (change, confidence, said) = _capped_or_mean(alone, series, share)
+        alone, (change, confidence, warnings) = _capped_or_mean(alone, series, share)
     else:
-        change, confidence, said = _change(series, metric, share)
+        change, confidence, warnings = _change(series, metric, share)
     blur = _blur(series, metric)
     pairs = 0 if series.design == Design.UNPAIRED else min(baseline.n, candidate.n)
     if not metric.exact:
@@ -203,7 +203,7 @@ def _compared(series: MetricSeries, criteria: Criteria, share: float) -> Compare
         change=_wider(change, blur),
         pairs=pairs,
         confidence=confidence,
-        warnings=(*alone.warnings, *said),
+        warnings=(*alone.warnings, *warnings),
         blur=blur,
         confirmations=() if metric.exact else tuple(_confirmations(series, metric, share)),
         to_confirm=series.to_confirm and not metric.exact,
@@ -241,12 +241,12 @@ def _capped_or_mean(alone: ComparedMetric, series: MetricSeries, share: float) -
     The two share the false alarms that one comparison may raise.
     """
     capped = _change(series, alone.metric, share * (1 - MEAN_SHARE))
-    change, confidence, said = _change(series, alone.metric, share * MEAN_SHARE, MEAN)
+    change, confidence, warnings = _change(series, alone.metric, share * MEAN_SHARE, MEAN)
     if capped[0].low <= change.high and change.low <= capped[0].high:
         return alone, capped
     baseline, candidate = (summarise(series.readings(side), alone.metric, MEAN) for side in Side)
     by_mean = replace(alone, statistic=MEAN, baseline=baseline, candidate=candidate)
-    return by_mean, (change, confidence, (*said, _RARE))
+    return by_mean, (change, confidence, (*warnings, _RARE))
 
 
 def summarise(
@@ -342,8 +342,8 @@ def _confirmations(series: MetricSeries, metric: Metric, share: float) -> Iterat
     earlier = _part(series, 0)
     before = _change(earlier, metric, share)[0] if all(map(earlier.readings, Side)) else _UNKNOWN
     for number in range(1, series.confirmations + 1):
-        own = _part(series, number)
-        baseline, candidate = ([item.value for item in own.readings(side)] for side in Side)
+        part = _part(series, number)
+        baseline, candidate = ([item.value for item in part.readings(side)] for side in Side)
         pairs = min(len(baseline), len(candidate))
         if pairs == 0 or min(*baseline, *candidate) <= 0:
             yield Confirmation(pairs, _UNKNOWN, 1.0, before)
@@ -354,8 +354,8 @@ def _confirmations(series: MetricSeries, metric: Metric, share: float) -> Iterat
             baseline, candidate = baseline[: sum(blocks)], candidate[: sum(blocks)]
         invert: Invert = partial(permutation_interval, blocks=blocks) if few else paired_interval
         p = permutation_p(baseline, candidate, 0.0, blocks) if few else p_of_no_change(baseline, candidate, metric)
-        found = _interval_of_change(baseline, candidate, OF_CONFIRMATION, metric, invert)
-        change = Interval(_growth(found.estimate), _growth(found.low), _growth(found.high))
+        interval = _interval_of_change(baseline, candidate, OF_CONFIRMATION, metric, invert)
+        change = Interval(_growth(interval.estimate), _growth(interval.low), _growth(interval.high))
         yield Confirmation(pairs, change, p, before)
 
 
@@ -455,7 +455,7 @@ def _values(series: MetricSeries, side: Side, statistic: str = "") -> list[float
     if series.design != Design.FEW_LAYOUTS:
         return values
     numbered = list(zip(series.layouts[side], values, strict=True))
-    by_layout = [[value for own, value in numbered if own == number] for number in dict(numbered)]
+    by_layout = [[value for layout, value in numbered if layout == number] for number in dict(numbered)]
     # The same number for all layouts, even if the last round was cut short.
     runs = min(map(len, by_layout), default=0)
     return [quantile(values[:runs], 0.5) for values in by_layout]

@@ -1,6 +1,6 @@
 """Decide one comparison: a decision, a level, and about how many more pairs would settle it.
 
-Estimate how much more measuring would settle a row, and the option that allows it.
+``remaining`` and ``together`` tell how much more measuring would settle rows, and the option that allows it.
 """
 
 from __future__ import annotations
@@ -308,13 +308,13 @@ def together(rows: Sequence[Benchmark], budget: float | None) -> str:
     stopped = rows[0].stopped
     names = list(dict.fromkeys(row.title for row in rows))
     more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
-    told = f"{', '.join(names[:MOST_NAMED])}{more}"
+    named = f"{', '.join(names[:MOST_NAMED])}{more}"
     if stopped == "last look":
-        return f"all pairs were taken, and more time will not settle them; use {_instead(*rows)}: {told}"
+        return f"all pairs were taken, and more time will not settle them; use {_instead(*rows)}: {named}"
     cause = CAUSES.get(stopped, "too few pairs" if not stopped else "more pairs will not settle them")
     known = [seconds for row in rows if (seconds := seconds_to_settle(row)) is not None]
     if not known:
-        return f"{cause}: {told}"
+        return f"{cause}: {named}"
     total = sum(known)
     about = "at least" if len(known) < len(rows) else "about"
     grant = ""
@@ -326,7 +326,7 @@ def together(rows: Sequence[Benchmark], budget: float | None) -> str:
         grant = f" (budget: {_as_option(each)})"
     elif total > _PLAUSIBLE:
         grant = f" ({_instead(*rows)} would need less)"
-    return f"{cause}; {about} {_in_words(total)} more would settle them{grant}: {told}"
+    return f"{cause}; {about} {_in_words(total)} more would settle them{grant}: {named}"
 
 
 def _before_first_look(row: Benchmark) -> int:

@@ -94,11 +94,11 @@ def _written(name: str) -> str:
 def _name(text: str, rest: str, end: str) -> tuple[str, str]:
     """Return the name at the start of ``rest``, up to ``end`` or the end of the line, and the rest after it."""
     if rest.startswith('"'):
-        found = _JSON_STRING.match(rest)
-        if not found or not rest[found.end() :].startswith(end):
+        match = _JSON_STRING.match(rest)
+        if not match or not rest[match.end() :].startswith(end):
             raise _refused(text)
         try:
-            return str(json.loads(found[0])), rest[found.end() + len(end) :]
+            return str(json.loads(match[0])), rest[match.end() + len(end) :]
         except json.JSONDecodeError as error:
             raise _refused(text) from error
     name, found_end, left = rest.partition(end) if end else (rest, "", "")

@@ -1,15 +1,14 @@
 """Choose the rows that decide a verdict (gating rows), and the thresholds of each row.
 
-Compare all rows of a run. The gating rows of a benchmark share its allowance for false alarms.
-
-Memory metrics without a target or guard: detect proven growth that is large enough to matter.
-
-Check changes of synthetic benchmarks against the realistic benchmarks that ``confirm`` them.
-
-A synthetic benchmark measures one thing in isolation, and may show a change that no user notices. If it changed by more
-than the concern threshold, the realistic benchmarks that confirm it are checked. A realistic benchmark that provably
-did not change, or changed the other way, adds a warning to the synthetic row. The verdict stays the same, because each
-row is judged by its own measurements.
+- ``choose_rows`` and ``gating_rows`` choose the rows; ``thresholds_for`` returns their thresholds.
+- ``compared`` compares all rows of a run. The gating rows of a benchmark share its allowance for false alarms.
+- ``memory_has_grown`` is for memory metrics without a target or guard: it detects proven growth that is large enough to
+  matter.
+- ``confirmed_scenarios`` checks changes of synthetic benchmarks against the realistic benchmarks that ``confirm`` them.
+  A synthetic benchmark measures one thing in isolation, and may show a change that no user notices. If it changed by
+  more than the concern threshold, the realistic benchmarks that confirm it are checked. A realistic benchmark that
+  provably did not change, or changed the other way, adds a warning to the synthetic row. The verdict stays the same,
+  because each row is judged by its own measurements.
 """
 
 from __future__ import annotations
@@ -32,35 +31,6 @@ from perfflow.verdict.clocks import OtherClocks, timing_metric, witnesses
 from perfflow.verdict.comparison import ComparedMetric, compare, source_of
 from perfflow.verdict.decide import rule
 from perfflow.verdict.targets import names_by_metric
-
-LEAST_BYTES = 2**20
-"""Bytes of growth that matter for inexact memory metrics: allocators and libraries alone cause less than this."""
-
-
-def memory_has_grown(item: ComparedMetric, thresholds: Thresholds) -> bool:
-    """Return whether memory is proven to have grown, exactly or by more than ``LEAST_BYTES``."""
-    if rule(item, thresholds, identical=False).decision != "regressed" or not item.baseline or not item.candidate:
-        return False
-    in_bytes = item.metric.dimension is Dimension.BYTES
-    return item.metric.exact or not in_bytes or item.candidate.value - item.baseline.value > LEAST_BYTES
-
-
-def memory_concerns(rows: Iterable[Benchmark], criteria: Criteria) -> Iterator[Benchmark]:
-    """Yield the memory rows that do not gate and are proven to have grown beyond their concern threshold."""
-    for row in rows:
-        judged = (
-            row.metric in MEMORY and not row.gating and not row.ignored and criteria.memory_of(row.name) is not None
-        )
-        if judged and row.decision == "regressed" and row.level in ("concern", "action") and _matters(row):
-            yield row
-
-
-def _matters(row: Benchmark) -> bool:
-    values = [side.value for side in (row.baseline, row.candidate) if side]
-    before, after = values if len(values) == 2 else (None, None)
-    in_bytes = row.unit == Dimension.BYTES.base_unit
-    return is_exact(row.statistic) or not in_bytes or (after or 0.0) - (before or 0.0) > LEAST_BYTES
-
 
 Key = tuple[str, str]
 """Benchmark and metric."""
@@ -98,7 +68,7 @@ def choose_rows(
     Values that were not taken in pairs never gate, unless they are exact. Of stored sets only a row that the second
     set lacks gates.
     """
-    found: dict[Key, WhyGating] = {}
+    chosen_rows: dict[Key, WhyGating] = {}
     by_benchmark: dict[str, dict[str, ComparedMetric]] = defaultdict(dict)
     same_as = _one_measurement(record, comparisons)
     comparisons = {key: item for key, item in comparisons.items() if not criteria.ignores(key[0])}
@@ -107,27 +77,29 @@ def choose_rows(
     clocks = OtherClocks()
     for name, by_metric in by_benchmark.items():
         chosen = _chosen(record, _with_known_change(record, by_metric))
-        found |= {(name, metric): why for metric, why in chosen.items()}
+        chosen_rows |= {(name, metric): why for metric, why in chosen.items()}
         if witnessed:
             timed = next(
                 (metric for metric, why in chosen.items() if metric in TIMES and why.by != GatesBy.REQUESTED), ""
             )
             clocks.check(by_metric, timed, criteria.thresholds_of(name))
     for key, text in clocks.gating.items():
-        found.setdefault(key, WhyGating(GatesBy.CONTRADICTION, text))
+        chosen_rows.setdefault(key, WhyGating(GatesBy.CONTRADICTION, text))
     known = names_by_metric(comparisons)
     for target in criteria.targets:
         metric = target.metric.name
         for name in known[metric].matching(target.benchmark) if metric in known else ():
-            found.setdefault((name, metric), WhyGating(GatesBy.TARGET, "has a target"))
+            chosen_rows.setdefault((name, metric), WhyGating(GatesBy.TARGET, "has a target"))
     for key in guarded_rows(record, comparisons, record.run.guard or ()):
-        found.setdefault(key, WhyGating(GatesBy.GUARD, "is guarded"))
+        chosen_rows.setdefault(key, WhyGating(GatesBy.GUARD, "is guarded"))
     for key in memory_rows(record, comparisons, criteria):
-        found.setdefault(key, WhyGating(GatesBy.MEMORY, "memory grew"))
-    found = {key: why for key, why in found.items() if why.by == GatesBy.TARGET or key not in same_as}
-    stored = {key for key in found if record.series[key].design == Design.UNPAIRED}
-    leading = {key: found[key] for key in found if key in stored and comparisons[key].only is not Side.BASELINE}
-    gating = {key: why for key, why in found.items() if not _unpaired(record, key, comparisons[key])}
+        chosen_rows.setdefault(key, WhyGating(GatesBy.MEMORY, "memory grew"))
+    chosen_rows = {key: why for key, why in chosen_rows.items() if why.by == GatesBy.TARGET or key not in same_as}
+    stored = {key for key in chosen_rows if record.series[key].design == Design.UNPAIRED}
+    leading = {
+        key: chosen_rows[key] for key in chosen_rows if key in stored and comparisons[key].only is not Side.BASELINE
+    }
+    gating = {key: why for key, why in chosen_rows.items() if not _unpaired(record, key, comparisons[key])}
     gating = {key: why for key, why in gating.items() if key not in leading}
     return GatingRows(gating, leading, same_as, clocks.refuted, clocks.undecided)
 
@@ -228,17 +200,17 @@ def is_custom(record: Record, item: ComparedMetric) -> bool:
     return item.metric.name not in METRICS and record.plan_of(item.step).tool == "run"
 
 
-def deciding_metrics(asked: Iterable[str | None], by_metric: Mapping[str, ComparedMetric]) -> dict[str, WhyGating]:
+def deciding_metrics(requested: Iterable[str | None], by_metric: Mapping[str, ComparedMetric]) -> dict[str, WhyGating]:
     """Return the deciding metrics of one benchmark, each with the reason. Targets and guards may add others.
 
-    ``asked`` are the values of `metric` in its steps.
+    ``requested`` are the values of `metric` in its steps.
     """
-    wanted = next((metric for metric in asked if metric and metric != "auto"), "")
-    if wanted in by_metric:
-        return {wanted: WhyGating(GatesBy.REQUESTED, "as asked for")}
+    metric_requested = next((metric for metric in requested if metric and metric != "auto"), "")
+    if metric_requested in by_metric:
+        return {metric_requested: WhyGating(GatesBy.REQUESTED, "as asked for")}
     chosen, why = timing_metric(by_metric)
-    if wanted:
-        why = "; ".join(filter(None, (f"`{wanted}` was requested, but not measured", why)))
+    if metric_requested:
+        why = "; ".join(filter(None, (f"`{metric_requested}` was requested, but not measured", why)))
     if chosen:
         return {chosen: WhyGating(GatesBy.CHOSEN, why)}
     timed = any(metric in TIMES for metric in by_metric)
@@ -258,16 +230,18 @@ def thresholds_for(record: Record, criteria: Criteria, key: Key, by: GatesBy | N
     thresholds = criteria.thresholds_of(*key)
     today = record.run.started[:10]
     notes = []
-    for item in criteria.accepted:
-        if not is_accepted(item, criteria, key, by):
+    for accepted in criteria.accepted:
+        if not is_accepted(accepted, criteria, key, by):
             continue
-        if item.spent:
-            notes.append(f"the base already contains the accepted regression, so it is no longer accepted: {item.why}")
-        elif today > item.until:
-            notes.append(f"the regression was accepted until {item.until}, which has passed")
+        if accepted.spent:
+            notes.append(
+                f"the base already contains the accepted regression, so it is no longer accepted: {accepted.why}"
+            )
+        elif today > accepted.until:
+            notes.append(f"the regression was accepted until {accepted.until}, which has passed")
         else:
-            thresholds = replace(thresholds, action=max(thresholds.action, item.change))
-            notes.append(f"a regression up to {item.change:.1%} is accepted until {item.until}: {item.why}")
+            thresholds = replace(thresholds, action=max(thresholds.action, accepted.change))
+            notes.append(f"a regression up to {accepted.change:.1%} is accepted until {accepted.until}: {accepted.why}")
     return thresholds, notes
 
 
@@ -312,14 +286,14 @@ def _shares(record: Record, rows: Mapping[Key, ComparedMetric], criteria: Criter
     for key, why in gating.items():
         if not rows[key].metric.exact and why.by != GatesBy.MEMORY:
             weights[key[0]][key] = _OF_CHOSEN
-    for name, own in weights.items():
-        chosen = next((metric for _, metric in own if metric in TIMES and _is_chosen(gating[name, metric])), "")
+    for name, weight_of in weights.items():
+        chosen = next((metric for _, metric in weight_of if metric in TIMES and _is_chosen(gating[name, metric])), "")
         others = [*(_others(rows, name, chosen) if chosen else []), *_watched_memory(record, rows, criteria, name)]
         fewest = bool(chosen) and record.series[name, chosen].design == Design.FEW and rows[name, chosen].pairs <= FEW
-        one_sided = [key for key in others if key not in own] if len(own) > 1 or not fewest else []
-        whole = sum(own.values()) + (_OF_WITNESSES if one_sided else 0)
+        one_sided = [key for key in others if key not in weight_of] if len(weight_of) > 1 or not fewest else []
+        whole = sum(weight_of.values()) + (_OF_WITNESSES if one_sided else 0)
         each = 2 * _OF_WITNESSES / max(1, len(one_sided))
-        shares |= {key: weight / whole for key, weight in {**own, **dict.fromkeys(one_sided, each)}.items()}
+        shares |= {key: weight / whole for key, weight in {**weight_of, **dict.fromkeys(one_sided, each)}.items()}
     return shares
 
 
@@ -341,6 +315,35 @@ def _watched_memory(record: Record, rows: Mapping[Key, ComparedMetric], criteria
     return [key for key in known if rows[key].pairs and not rows[key].metric.exact]
 
 
+LEAST_BYTES = 2**20
+"""Bytes of growth that matter for inexact memory metrics: allocators and libraries alone cause less than this."""
+
+
+def memory_has_grown(item: ComparedMetric, thresholds: Thresholds) -> bool:
+    """Return whether memory is proven to have grown, exactly or by more than ``LEAST_BYTES``."""
+    if rule(item, thresholds, identical=False).decision != "regressed" or not item.baseline or not item.candidate:
+        return False
+    in_bytes = item.metric.dimension is Dimension.BYTES
+    return item.metric.exact or not in_bytes or item.candidate.value - item.baseline.value > LEAST_BYTES
+
+
+def memory_concerns(rows: Iterable[Benchmark], criteria: Criteria) -> Iterator[Benchmark]:
+    """Yield the memory rows that do not gate and are proven to have grown beyond their concern threshold."""
+    for row in rows:
+        judged = (
+            row.metric in MEMORY and not row.gating and not row.ignored and criteria.memory_of(row.name) is not None
+        )
+        if judged and row.decision == "regressed" and row.level in ("concern", "action") and _matters(row):
+            yield row
+
+
+def _matters(row: Benchmark) -> bool:
+    values = [side.value for side in (row.baseline, row.candidate) if side]
+    before, after = values if len(values) == 2 else (None, None)
+    in_bytes = row.unit == Dimension.BYTES.base_unit
+    return is_exact(row.statistic) or not in_bytes or (after or 0.0) - (before or 0.0) > LEAST_BYTES
+
+
 _OPPOSITE = {"improved": "regressed", "regressed": "improved"}
 
 
@@ -353,14 +356,14 @@ def confirmed_scenarios(record: Record, rows: Sequence[Benchmark]) -> tuple[list
     confirming = {name: step.confirms for name, step in record.planned.items() if step.confirms}
     if not confirming:
         return list(rows), []
-    found: list[Benchmark] = []
+    noted: list[Benchmark] = []
     entries: list[dict[str, Any]] = []
     for row in rows:
-        own = list(_entries(row, rows, confirming)) if _changed(row, record) else []
-        notes = [note for _, note in own if note]
-        found.append(row.model_copy(update={"warnings": [*row.warnings, *notes]}) if notes else row)
-        entries += [entry for entry, _ in own]
-    return found, entries
+        entries_of_row = list(_entries(row, rows, confirming)) if _changed(row, record) else []
+        notes = [note for _, note in entries_of_row if note]
+        noted.append(row.model_copy(update={"warnings": [*row.warnings, *notes]}) if notes else row)
+        entries += [entry for entry, _ in entries_of_row]
+    return noted, entries
 
 
 def _changed(row: Benchmark, record: Record) -> bool:

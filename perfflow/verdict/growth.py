@@ -1,23 +1,22 @@
 """Growth with a size: the cells of ``scaling`` as one benchmark, its exponent on each side, and which grows faster.
 
-A target judges the growth that it names. Growth that got worse between two sides without a target is only a concern,
-because the largest sizes are rows of their own, which decide whether their change passes.
+``fitted_growth`` fits the growth of a value with a size: the exponent with its interval, and the class. The model is
+``value = a + b * (size^p - 1) / p``, which includes the logarithm (p = 0), the line, the square and the cube (Box and
+Cox 1964). ``a`` is the fixed cost of every run, such as the start of a process, which must not lower the exponent. For
+each p the best a and b follow by weighted least squares. The interval contains every p whose sum of squares exceeds the
+minimum by no more than the confidence allows (profile likelihood, Venzon and Moolgavkar 1988). If the points scatter
+more than their errors explain, the errors are scaled by the Birge ratio, as the Particle Data Group does. numpy and
+scipy are not used, because they start slowly; the tests use them as references.
 
-The curve of a fitted growth and its band, for charts, at sizes between the measured points.
+``curve_of`` returns the curve of a fitted growth and its band, for charts, at sizes between the measured points. The
+band contains the curves of all exponents in the interval, each with its best ``a`` and ``b``. It shows the uncertainty
+of the exponent, not the range of a further measurement.
 
-The band contains the curves of all exponents in the interval, each with its best ``a`` and ``b``. It shows the
-uncertainty of the exponent, not the range of a further measurement.
+``deciding_size`` finds a further size that would settle a growth, assuming that the fitted curve continues.
 
-Find a further size that would settle a growth, assuming that the fitted curve continues.
-
-Fit the growth of a value with a size: the exponent with its interval, and the class. Numbers only.
-
-The model is ``value = a + b * (size^p - 1) / p``, which includes the logarithm (p = 0), the line, the square and the
-cube (Box and Cox 1964). ``a`` is the fixed cost of every run, such as the start of a process, which must not
-lower the exponent. For each p the best a and b follow by weighted least squares. The interval contains every p whose
-sum of squares exceeds the minimum by no more than the confidence allows (profile likelihood, Venzon and Moolgavkar
-1988). If the points scatter more than their errors explain, the errors are scaled by the Birge ratio, as the Particle
-Data Group does. This module does not use numpy or scipy, because they start slowly; the tests use them as references.
+``grown`` judges the benchmarks of a run. A target judges the growth that it names. Growth that got worse between two
+sides without a target is only a concern, because the largest sizes are rows of their own, which decide whether their
+change passes.
 """
 
 from __future__ import annotations
@@ -124,7 +123,7 @@ def fitted_growth(
 
 
 def errors_of(points: Sequence[GrowthPoint], floor: float) -> list[float]:
-    """Return the standard errors by which the points are weighted; for ``floor`` see ``fit``."""
+    """Return the standard errors by which the points are weighted; for ``floor`` see ``fitted_growth``."""
     largest = max(abs(point.value) for point in points) or 1.0
     return [max(math.hypot(item.error, floor * item.value), 1e-9 * largest) for item in points]
 
@@ -230,13 +229,13 @@ def lines(values: Sequence[float], weights: Sequence[float]) -> Callable[[list[f
 
 def _profiled(squares: Callable[[float], float], z: float, freedom: int) -> Interval:
     """Return the exponent with the least squares and its interval; bounds outside ``EXPONENTS`` are infinite."""
-    found = [(squares(p), p) for p in EXPONENTS]
-    least, near = min(found)
+    fits = [(squares(p), p) for p in EXPONENTS]
+    least, near = min(fits)
     estimate = _lowest(squares, near - 0.05, near + 0.05)
     least = min(least, squares(estimate))
     scatter = max(1.0, least / freedom) if freedom else 1.0
     limit = least + z * z * scatter
-    inside = [p for value, p in found if value <= limit] or [estimate]
+    inside = [p for value, p in fits if value <= limit] or [estimate]
     low, high = min(*inside, estimate), max(*inside, estimate)
     first, last = EXPONENTS[0], EXPONENTS[-1]
     return Interval(
@@ -273,11 +272,11 @@ def _exponent_of_nlogn(sizes: Sequence[float], values: Sequence[float], errors: 
     """Return the exponent of the power closest to n log n over these sizes, with these weights."""
     curve = _CURVES["nlogn"](sizes)
     weights = [error**-2 for error in errors]
-    own = lines(values, weights)(curve)
-    if own.b <= 0:
+    best = lines(values, weights)(curve)
+    if best.b <= 0:
         # The values do not grow, so fit the shape of n log n alone.
-        own, weights = Line(0.0, 1.0, 0.0), [1 / max(height, 1e-9) ** 2 for height in curve]
-    line = lines([own.a + own.b * height for height in curve], weights)
+        best, weights = Line(0.0, 1.0, 0.0), [1 / max(height, 1e-9) ** 2 for height in curve]
+    line = lines([best.a + best.b * height for height in curve], weights)
     steps = [1 + step / 50 for step in range(51)]
     near = min(steps, key=lambda p: line(power(p, sizes)).squares)
     return max(1.0, _lowest(lambda p: line(power(p, sizes)).squares, near - 0.02, near + 0.02))
@@ -325,13 +324,13 @@ def _curve(
 
 
 def deciding_size(
-    points: Sequence[GrowthPoint], found: FittedGrowth, decided: Callable[[FittedGrowth], bool], **how: float
+    points: Sequence[GrowthPoint], fitted: FittedGrowth, decided: Callable[[FittedGrowth], bool], **how: float
 ) -> float:
     """Return approximately the least further size that would settle the growth; 0 if none would.
 
-    Its relative error is assumed to be the median of the others. ``how`` are the arguments of ``fit``.
+    Its relative error is assumed to be the median of the others. ``how`` are the arguments of ``fitted_growth``.
     """
-    if not math.isfinite(found.exponent.estimate):
+    if not math.isfinite(fitted.exponent.estimate):
         return 0.0
     sizes = [point.size for point in points]
     least, largest = min(sizes), max(sizes)
@@ -343,7 +342,7 @@ def deciding_size(
     for times in (2, 4, 8, 16, 32, 64):
         further = [*scaled, largest * times / min(1.0, least)]
         # The curve is normalized by its largest size, so fit it again for a new largest size.
-        curve = power(found.exponent.estimate, further)
+        curve = power(fitted.exponent.estimate, further)
         best = line(curve[:-1])
         guess = [best.a + best.b * height for height in curve]
         future = [GrowthPoint(size, value, share * value) for size, value in zip(further, guess, strict=True)]
@@ -371,19 +370,21 @@ class Sizes:
     def points(self, side: Side, metric: Metric, confidence: float) -> tuple[list[GrowthPoint], int]:
         """Return the medians of a side with standard errors, and the samples needed per size if some have no error."""
         z = NormalDist().inv_cdf(0.5 + confidence / 2)
-        found, needs = [], 0
+        points, needs = [], 0
         for size in sorted(self.series):
             series = self.series[size]
-            own = metric if not series.exact else Metric(metric.name, metric.dimension, metric.better, exact=True)
+            as_judged = metric if not series.exact else Metric(metric.name, metric.dimension, metric.better, exact=True)
             # The fit includes the scatter of the points, so their intervals are not widened for correlation.
-            summary = summarise(series.readings(side), own, default_statistic(own), confidence, widened=False)
+            summary = summarise(
+                series.readings(side), as_judged, default_statistic(as_judged), confidence, widened=False
+            )
             if summary is None:
                 continue
             if summary.low is None or summary.high is None:
                 needs = max(needs, summary.needs)
                 continue
-            found.append(GrowthPoint(size, summary.value, (summary.high - summary.low) / (2 * z)))
-        return found, needs
+            points.append(GrowthPoint(size, summary.value, (summary.high - summary.low) / (2 * z)))
+        return points, needs
 
     def fit(
         self, side: Side, metric: Metric, thresholds: Thresholds, confidence: float = VALUE_CONFIDENCE
@@ -405,11 +406,11 @@ class Sizes:
         """Return which further size would settle a growth, as text; '' if none would."""
         points, _ = self.points(side, metric, confidence)
         how = {"confidence": confidence, **self._how(metric, thresholds)}
-        found = fitted_growth(points, **how)
-        size = deciding_size(points, found, decided, **how)
+        fitted = fitted_growth(points, **how)
+        size = deciding_size(points, fitted, decided, **how)
         if size:
             return f"adding {self.key}={_number(size)} should settle it"
-        neighbours = GROWTH_CLASSES.index("linear") <= found.low and found.high <= GROWTH_CLASSES.index("nlogn")
+        neighbours = GROWTH_CLASSES.index("linear") <= fitted.low and fitted.high <= GROWTH_CLASSES.index("nlogn")
         exact = self._is_exact(metric)
         return _ALIKE if neighbours and not exact else "" if exact else "more samples may settle it"
 
@@ -421,17 +422,17 @@ class Sizes:
             return f"fitting a growth needs {needs} samples of each size"
         if len(points) < LEAST:
             return f"{len(points)} of {self.planned} sizes measured; fitting a growth needs {LEAST}"
-        found = fitted_growth(points, confidence, **self._how(metric, thresholds))
-        said = f"{CLASS_NAMES[found.best]} fits best over {self.key}={_number(sizes[0])}..{_number(sizes[-1])}"
+        fitted = fitted_growth(points, confidence, **self._how(metric, thresholds))
+        text = f"{CLASS_NAMES[fitted.best]} fits best over {self.key}={_number(sizes[0])}..{_number(sizes[-1])}"
         if self.instead:
-            said += f", by {in_words(self.instead)}"
+            text += f", by {in_words(self.instead)}"
         if len(points) < self.planned:
-            said += f", {len(points)} of {self.planned} sizes"
-        if found.high == 0:
-            return f"{said}: {_rise(found.rise.high)}"
-        if found.rise.high <= thresholds.concern:
-            return f"{said}: {_rise(found.rise.high)}, but the sizes span less than a factor of {SPAN:g}"
-        return said
+            text += f", {len(points)} of {self.planned} sizes"
+        if fitted.high == 0:
+            return f"{text}: {_rise(fitted.rise.high)}"
+        if fitted.rise.high <= thresholds.concern:
+            return f"{text}: {_rise(fitted.rise.high)}, but the sizes span less than a factor of {SPAN:g}"
+        return text
 
     def floor(self, metric: Metric, thresholds: Thresholds) -> float:
         """Return the share of a value that is uncertain in addition to its error."""
@@ -460,18 +461,18 @@ def _number(size: float) -> str:
 
 def scaled(record: Record, metric: str) -> Mapping[str, Sizes]:
     """Return the benchmarks with a metric that was measured at several sizes, in the order of the run."""
-    found: dict[str, Sizes] = {}
+    by_name: dict[str, Sizes] = {}
     planned = _planned(record)
     for series in record.series.values():
         about = record.plan_of(series.step).scaling
         if about and series.metric == metric:
             name = _whole(series.benchmark, about)
-            sizes = found.setdefault(name, Sizes(about.key, planned[about.of]))
+            sizes = by_name.setdefault(name, Sizes(about.key, planned[about.of]))
             sizes.series[about.size] = series
     if metric == "time":
-        for sizes in found.values():
+        for sizes in by_name.values():
             _undisturbed(record, sizes)
-    return found
+    return by_name
 
 
 def _undisturbed(record: Record, sizes: Sizes) -> None:
@@ -480,8 +481,8 @@ def _undisturbed(record: Record, sizes: Sizes) -> None:
     On a busy machine wall time grows faster than the program, because a short process is disturbed less than a long
     one: a linear loop had a measured exponent of 1.15, and its interval excluded 1.
     """
-    found = {size: record.series.get((series.benchmark, "uncontended")) for size, series in sizes.series.items()}
-    known = {size: series for size, series in found.items() if series}
+    by_size = {size: record.series.get((series.benchmark, "uncontended")) for size, series in sizes.series.items()}
+    known = {size: series for size, series in by_size.items() if series}
     if len(known) == len(sizes.series) and all(
         len(known[size].readings(side)) == len(series.readings(side))
         for size, series in sizes.series.items()
@@ -521,37 +522,37 @@ def grown(record: Record, rows: Iterable[Benchmark], criteria: Criteria) -> Iter
 
 
 def _growth(benchmark: str, metric: Metric, sizes: Sizes, thresholds: Thresholds) -> Growth:
-    found = {side: sizes.fit(side, metric, thresholds) for side in Side}
-    told = {
+    fits = {side: sizes.fit(side, metric, thresholds) for side in Side}
+    shown = {
         side: _grown(item, sizes.points(side, metric, VALUE_CONFIDENCE)[0], sizes.floor(metric, thresholds))
-        for side, item in found.items()
+        for side, item in fits.items()
         if item
     }
-    before, after = found[Side.BASELINE], found[Side.CANDIDATE]
+    before, after = fits[Side.BASELINE], fits[Side.CANDIDATE]
     decision = _decision(before, after) if before and after else None
     return Growth(
         benchmark=benchmark,
         metric=metric.name,
         key=sizes.key,
-        baseline=told.get(Side.BASELINE),
-        candidate=told.get(Side.CANDIDATE),
+        baseline=shown.get(Side.BASELINE),
+        candidate=shown.get(Side.CANDIDATE),
         decision=decision,
         detail=sizes.detail(sizes.latest, metric, thresholds),
     )
 
 
-def _grown(found: FittedGrowth, points: Sequence[GrowthPoint], floor: float) -> Grown:
+def _grown(fitted: FittedGrowth, points: Sequence[GrowthPoint], floor: float) -> Grown:
     """Return one side as it is stored: its exponent, the measured points, and the fitted curve."""
     z = NormalDist().inv_cdf(0.5 + VALUE_CONFIDENCE / 2)
     measured = [(item.size, item.value, item.value - z * item.error, item.value + z * item.error) for item in points]
-    curve = [(size, own.estimate, own.low, own.high) for size, own in curve_of(points, found, floor)]
+    curve = [(size, height.estimate, height.low, height.high) for size, height in curve_of(points, fitted, floor)]
     points_of, curve_told = (
         [SizePoint(size=size, value=value, low=low, high=high) for size, value, low, high in each]
         for each in (measured, curve)
     )
     return Grown(
-        exponent=Bounds(value=found.exponent.estimate, low=found.exponent.low, high=found.exponent.high),
-        best=found.best,
+        exponent=Bounds(value=fitted.exponent.estimate, low=fitted.exponent.low, high=fitted.exponent.high),
+        best=fitted.best,
         sizes=[point.size for point in points],
         points=points_of,
         curve=curve_told,

@@ -1,12 +1,12 @@
 """Judge a record by criteria: decisions, targets, verdict, gate and evidence, from stored samples alone.
 
-The other machines that measured parts of a run, each with its jobs.
-
-Compare a row with the calibration of this machine: the smallest detectable change, and the noise.
-
-The rows of the optimization ledger: each try, its decision at the time, and its final outcome.
-
-Warnings that do not fail a run: concerns, accepted regressions, allowed failures, a run without measurements.
+- ``judge`` makes the whole result.
+- ``nodes``: the other machines that measured parts of a run, each with its jobs.
+- ``ledger``: the rows of the optimization ledger, with each try, its decision at the time, and its final outcome.
+- ``detectable_change`` and ``noisier_than_expected`` compare a row with the calibration of this machine: the smallest
+  detectable change, and the noise.
+- ``warned``: warnings that do not fail a run: concerns, accepted regressions, allowed failures, a run without
+  measurements.
 """
 
 from __future__ import annotations
@@ -77,132 +77,6 @@ from perfflow.verdict.kernels import judged_kernels, on_each_gpu, peak_results, 
 from perfflow.verdict.routing import advice_of_tools, recommendations, routes_taken
 from perfflow.verdict.row_text import judged, unit_of_row
 
-
-def nodes(record: Record) -> Iterator[NodeResult]:
-    """Yield the machines, sorted by name."""
-    by_name: dict[str, list[GroupJob]] = defaultdict(list)
-    for job in record.jobs.values():
-        by_name[job.node].append(job)
-    for name, jobs in sorted(by_name.items()):
-        machine = next((job.machine for job in jobs if job.machine), {})
-        yield NodeResult(
-            name=name,
-            identity=str(machine.get("identity", "")),
-            machine=dict(machine),
-            jobs=[_job(job) for job in jobs],
-        )
-
-
-def _job(job: GroupJob) -> JobResult:
-    return JobResult(
-        group=job.group, id=job.job, attempt=job.attempt, state=job.state, seconds=job.seconds, lost=job.lost
-    )
-
-
-_OTHER = "another alternative is better"
-_LOST = "the run ended before it was kept"
-
-
-def ledger(record: Record) -> Iterator[Optimization]:
-    """Yield the tries in the order of the plan. A try that was accepted but not kept is reported as rejected."""
-    kept_steps = {name.partition("[")[0] for name in record.kept}
-    before: list[Optimization] = []
-    for found in record.tried():
-        decision, reason, name = found.decision, found.reason, found.id
-        if decision == "accepted" and name not in record.kept:
-            lost = name.partition("[")[0] in kept_steps
-            decision, reason = "rejected", f"{_OTHER if lost else _LOST}: {reason}"
-        revision = record.kept.get(name) if decision == "accepted" else None
-        cheaper = cheaper_than(found, before, record.run.ruled_out or {})
-        before.append(found.model_copy(update={"decision": decision, "reason": reason}))
-        yield before[-1].model_copy(update={"revision": revision, "cheaper": cheaper})
-    if not record.ledger:
-        yield from _untried(record)
-
-
-def _untried(record: Record) -> Iterator[Optimization]:
-    """Yield the candidates whose step was skipped, such as by `if`. The ledger lists all candidates."""
-    for step_id, planned in record.planned.items():
-        step = record.steps.get(step_id)
-        if planned.role == "candidate" and step is not None and not step.optimizations:
-            technique, why = planned.technique or "", planned.why or ""
-            yield Optimization(id=step_id, decision="skipped", reason=step.reason, technique=technique, why=why)
-
-
-NOISIER = 2.0
-"""Factor on the calibrated noise above which a run counts as noisier."""
-FEWEST_PAIRS = 10
-"""Number of pairs below which their spread is too uncertain to compare."""
-
-
-def detectable_change(expected: Expected | None) -> str:
-    """Return ``on this machine changes of 3% or more are detected within 20 s``; '' without a calibration."""
-    if expected is None or expected.within is None:
-        return ""
-    time = format_quantity(expected.within, Dimension.TIME)
-    if expected.smallest_change is None:
-        return f"in the calibration of this machine, no change up to 100% was detected within {time}"
-    return f"on this machine changes of {percent(expected.smallest_change)} or more are detected within {time}"
-
-
-def noisier_than_expected(row: ComparedMetric, expected: Expected | None) -> str:
-    """Return ``noisier than when calibrated: ±4% against ±1%``; '' if it is not noisier or that is not known."""
-    if expected is None or expected.noise is None or row.baseline is None or row.candidate is None:
-        return ""
-    sides = row.baseline.samples, row.candidate.samples
-    if len(sides[0]) != len(sides[1]) or len(sides[0]) < FEWEST_PAIRS or min(*sides[0], *sides[1]) <= 0:
-        return ""
-    spread = pair_spread(*sides)
-    # Noise below the smallest change that is ever reported does not matter.
-    if spread <= max(NOISIER * expected.noise, IDENTICAL_FLOOR):
-        return ""
-    shown = (f"±{percent(math.expm1(value))}" for value in (spread, expected.noise))
-    return f"noisier than when calibrated: {' against '.join(shown)}"
-
-
-def percent(share: float) -> str:
-    """Return a share with two significant digits, such as 3% or 0.25%."""
-    if share < 0.0005:
-        return "<0.1%"
-    return f"{share * 100:.2g}%" if share < 1 else f"{share:.0%}"
-
-
-def warned(record: Record, rows: list[Benchmark], criteria: Criteria) -> Iterator[Reason]:
-    """Yield every warning of a run, in the order of its benchmarks and steps."""
-    for row in rows:
-        if row.gating:
-            yield from _regression(record, row, criteria)
-    for row in gating.memory_concerns(rows, criteria):
-        yield _concern(row, judged(row, criteria))
-    for step_id, step in record.ended_steps():
-        planned = record.planned[step_id]
-        if planned.allowed and step.status in ("failed", "timeout"):
-            detail = step.detail if planned.role == "check" else ""
-            text = f"failed (allowed): {step_id}: {detail or step.reason}"
-            yield reason(ReasonKind.ALLOWED, text, step=step_id)
-
-
-def _concern(row: Benchmark, judged_as: str) -> Reason:
-    change = row.change.value if row.change else None
-    return reason(ReasonKind.CONCERN, f"concern: {row.title} {judged_as}", row.name, metric=row.metric, change=change)
-
-
-def _regression(record: Record, row: Benchmark, criteria: Criteria) -> Iterator[Reason]:
-    """Yield the warning of a regression that passes: below the action threshold, or accepted above it."""
-    found = worst(row)
-    if found is None:
-        return
-    item = trade_off(record, row, criteria)
-    if item:
-        up_to = "" if row.decision == "regressed" else "unproven, up to "
-        change = -found if row.better == "higher" else found
-        text = f"accepted until {item.until}: {row.title} {up_to}{format_change(change)}: {item.why}"
-        yield reason(ReasonKind.ACCEPTED, text, row.name, metric=row.metric, change=change, until=item.until)
-    elif row.decision == "regressed" and row.level == "concern":
-        action = format_threshold(criteria.thresholds_of(row.name, row.metric).action)
-        yield _concern(row, f"{judged(row, criteria)} (action threshold {action})")
-
-
 NOTHING = "nothing was measured"
 """Reason of a run without figures."""
 NO_STEP_MEASURES = (
@@ -213,7 +87,6 @@ _ACROSS = "across machines: the two sides were measured on different machines"
 _NEARLY_ALL = 0.99
 _SPENT = {"budget": "its budget ran out", "total budget": "the run's total budget ran out"}
 """Reason of an unproven row, by the limit that ended its measuring."""
-
 Verdict = Literal["pass", "fail", "unproven", "error"]
 
 
@@ -243,9 +116,9 @@ def judge(record: Record, criteria: Criteria) -> Result:
     peaks = known_peaks(record, criteria)
     points = list(roof_points(record, measured, peaks))
     kernels = list(judged_kernels(record, points, peaks))
-    found = Findings(record, criteria, verdict, once, judged, verification, blamed, list(_hotspots(record)))
-    found = replace(found, kernels=kernels)
-    found = replace(found, advice=[*recommendations(found), *advice_of_tools(kernels)])
+    findings = Findings(record, criteria, verdict, once, judged, verification, blamed, list(_hotspots(record)))
+    findings = replace(findings, kernels=kernels)
+    findings = replace(findings, advice=[*recommendations(findings), *advice_of_tools(kernels)])
     # All parts are validated already, and building a validator for the whole result takes time.
     return Result.model_construct(
         schema_=SCHEMA,
@@ -266,15 +139,15 @@ def judge(record: Record, criteria: Criteria) -> Result:
         kernels=kernels,
         across_gpus=list(on_each_gpu(kernels, rows, points, peaks)),
         profiles=list(_profiles(record)),
-        hotspots=list(found.hotspots),
+        hotspots=list(findings.hotspots),
         memory=list(_memory(record)),
         optimizations=list(ledger(record)),
         verification=verification,
         attributions=blamed,
         blind=record.blind,
-        recommendations=list(found.advice),
+        recommendations=list(findings.advice),
         confirmations=[*_confirmations(measured), *confirmed],
-        routes=list(routes_taken(found)),
+        routes=list(routes_taken(findings)),
         criteria=record.criteria.to_json(),
         data=record.data,
     )
@@ -300,61 +173,63 @@ def _run_info(record: Record) -> RunInfo:
 
 
 def _row(
-    record: Record, item: ComparedMetric, series: MetricSeries, criteria: Criteria, choice: GatingRows
+    record: Record, comparison: ComparedMetric, series: MetricSeries, criteria: Criteria, choice: GatingRows
 ) -> Benchmark:
-    identical = record.outcome_of(item.step).identical
-    key = (item.benchmark, item.metric.name)
+    identical = record.outcome_of(comparison.step).identical
+    key = (comparison.benchmark, comparison.metric.name)
     gates_by = choice.gating[key].by if key in choice.gating else None
     thresholds, notes = thresholds_for(record, criteria, key, gates_by)
-    ruling = rule(item, thresholds, identical=identical)
-    proven = rule_unconfirmed(item, thresholds, identical=identical).decision in ("regressed", "improved")
-    if record.outcome_of(item.step).rebuilt and item.metric.name not in MEMORY:
-        ruling = after_rebuild(item, ruling, thresholds)
+    ruling = rule(comparison, thresholds, identical=identical)
+    proven = rule_unconfirmed(comparison, thresholds, identical=identical).decision in ("regressed", "improved")
+    if record.outcome_of(comparison.step).rebuilt and comparison.metric.name not in MEMORY:
+        ruling = after_rebuild(comparison, ruling, thresholds)
     if key in choice.refuted and ruling.decision == "improved":
         ruling = Ruling("unproven", "ok", note=choice.refuted[key])
     worse = ruling.decision in ("regressed", "unproven")
-    known = item.change is not None and not math.isnan(item.change.estimate)
+    known = comparison.change is not None and not math.isnan(comparison.change.estimate)
     expected = record.expected.get(key)
     # Rows that do not gate, such as wall time beside CPU time, get no note about noise.
-    note = ruling.note if item.layouts is None or key in choice.gating else ""
-    noisier = noisier_than_expected(item, expected) if key in choice.gating and series.paired else ""
+    note = ruling.note if comparison.layouts is None or key in choice.gating else ""
+    noisier = noisier_than_expected(comparison, expected) if key in choice.gating and series.paired else ""
     return Benchmark(
-        name=item.benchmark,
-        step=item.step,
-        tool=item.tool,
-        metric=item.metric.name,
-        statistic=item.statistic,
-        unit=item.metric.dimension.base_unit,
-        better=item.metric.better.value,
-        confidence=item.confidence,
-        baseline=_sample(item.baseline, series, Side.BASELINE),
-        candidate=_sample(item.candidate, series, Side.CANDIDATE),
-        change=_bounds(item.change) if item.change and known else None,
-        speedup=_bounds(speedup(item.change, item.metric.better)) if item.change and known else None,
+        name=comparison.benchmark,
+        step=comparison.step,
+        tool=comparison.tool,
+        metric=comparison.metric.name,
+        statistic=comparison.statistic,
+        unit=comparison.metric.dimension.base_unit,
+        better=comparison.metric.better.value,
+        confidence=comparison.confidence,
+        baseline=_sample(comparison.baseline, series, Side.BASELINE),
+        candidate=_sample(comparison.candidate, series, Side.CANDIDATE),
+        change=_bounds(comparison.change) if comparison.change and known else None,
+        speedup=_bounds(speedup(comparison.change, comparison.metric.better)) if comparison.change and known else None,
         decision=ruling.decision,
         level=ruling.level,
         gating=key in choice.gating,
-        pairs=item.pairs,
+        pairs=comparison.pairs,
         paired=series.comparable,
         design=series.design,
         stopped=record.why_stopped(series),
-        layouts=_layouts(item, series, is_accident=ruling.is_accident),
-        confirmations=list(map(_confirmation, item.confirmations)),
-        to_confirm=item.to_confirm,
-        unconfirmed=ruling.decision == "unproven" and not item.is_confirmed and (bool(item.confirmations) or proven),
+        layouts=_layouts(comparison, series, is_accident=ruling.is_accident),
+        confirmations=list(map(_confirmation, comparison.confirmations)),
+        to_confirm=comparison.to_confirm,
+        unconfirmed=ruling.decision == "unproven"
+        and not comparison.is_confirmed
+        and (bool(comparison.confirmations) or proven),
         as_built=record.why_as_built(series),
         leading=key in choice.leading,
         more=ruling.more,
         seconds=series.seconds or None,
         warnings=[
-            *item.warnings,
+            *comparison.warnings,
             *filter(
                 None,
                 (
                     note,
                     choice.undecided.get(key, ""),
                     noisier,
-                    _as_built(record, item, series, ruling, thresholds),
+                    _as_built(record, comparison, series, ruling, thresholds),
                 ),
             ),
             *(notes if worse else []),
@@ -366,7 +241,7 @@ def _row(
         same_as=choice.same_as.get(key, ""),
         gates_by=gates_by or (choice.leading[key].by if key in choice.leading else None),
         why=_why(key, choice),
-        changed=is_custom(record, item) and _differs(item),
+        changed=is_custom(record, comparison) and _differs(comparison),
     )
 
 
@@ -395,10 +270,10 @@ def _as_built(
     return f"measured with one code layout per side: {why}; {floor}"
 
 
-def _layouts(item: ComparedMetric, series: MetricSeries, *, is_accident: bool) -> LayoutsOf | None:
-    if item.layouts is None or series.built is None:
+def _layouts(comparison: ComparedMetric, series: MetricSeries, *, is_accident: bool) -> LayoutsOf | None:
+    if comparison.layouts is None or series.built is None:
         return None
-    built = item.layouts.built
+    built = comparison.layouts.built
     several = [series.layouts[side] for side in Side] if series.design == Design.FEW_LAYOUTS else None
     known = built.change is not None and not math.isnan(built.change.estimate)
     as_built = AsBuilt(
@@ -409,7 +284,11 @@ def _layouts(item: ComparedMetric, series: MetricSeries, *, is_accident: bool) -
         change=_bounds(built.change) if built.change and known else None,
     )
     return LayoutsOf(
-        n=item.layouts.n, deviation=item.layouts.deviation, numbers=several, built=as_built, is_accident=is_accident
+        n=comparison.layouts.n,
+        deviation=comparison.layouts.deviation,
+        numbers=several,
+        built=as_built,
+        is_accident=is_accident,
     )
 
 
@@ -478,10 +357,14 @@ def _hotspots(record: Record) -> Iterator[HotspotResult]:
     Places below the threshold on every side are noise and are left out.
     """
     ranks: dict[tuple[str, str, str, str, Side], int] = {}
-    found = record.hotspots()
-    large = {(step_id, item.spot.benchmark, item.spot.location) for step_id, item in found if item.spot.share > HOTSPOT}
-    for step_id, item in found:
-        side, spot, place = item.tree, item.spot, item.place
+    stored = record.hotspots()
+    large = {
+        (step_id, hotspot.spot.benchmark, hotspot.spot.location)
+        for step_id, hotspot in stored
+        if hotspot.spot.share > HOTSPOT
+    }
+    for step_id, hotspot in stored:
+        side, spot, place = hotspot.tree, hotspot.spot, hotspot.place
         if (step_id, spot.benchmark, spot.location) not in large:
             continue
         profile = (step_id, spot.benchmark, spot.source, spot.unit, side)
@@ -724,3 +607,128 @@ def _evidence(rows: list[Benchmark], criteria: Criteria) -> Iterator[str]:
             at_most = any(item.get("at_most") for item in side.readings or [])
             dimension, unit = criteria.metric(row.metric).dimension, unit_of_row(row, criteria)
             yield evidence.line(what, side.value, dimension, change, at_most=at_most, unit=unit)
+
+
+def nodes(record: Record) -> Iterator[NodeResult]:
+    """Yield the machines, sorted by name."""
+    by_name: dict[str, list[GroupJob]] = defaultdict(list)
+    for job in record.jobs.values():
+        by_name[job.node].append(job)
+    for name, jobs in sorted(by_name.items()):
+        machine = next((job.machine for job in jobs if job.machine), {})
+        yield NodeResult(
+            name=name,
+            identity=str(machine.get("identity", "")),
+            machine=dict(machine),
+            jobs=[_job(job) for job in jobs],
+        )
+
+
+def _job(job: GroupJob) -> JobResult:
+    return JobResult(
+        group=job.group, id=job.job, attempt=job.attempt, state=job.state, seconds=job.seconds, lost=job.lost
+    )
+
+
+_OTHER = "another alternative is better"
+_LOST = "the run ended before it was kept"
+
+
+def ledger(record: Record) -> Iterator[Optimization]:
+    """Yield the tries in the order of the plan. A try that was accepted but not kept is reported as rejected."""
+    kept_steps = {name.partition("[")[0] for name in record.kept}
+    before: list[Optimization] = []
+    for tried in record.tried():
+        decision, reason, name = tried.decision, tried.reason, tried.id
+        if decision == "accepted" and name not in record.kept:
+            lost = name.partition("[")[0] in kept_steps
+            decision, reason = "rejected", f"{_OTHER if lost else _LOST}: {reason}"
+        revision = record.kept.get(name) if decision == "accepted" else None
+        cheaper = cheaper_than(tried, before, record.run.ruled_out or {})
+        before.append(tried.model_copy(update={"decision": decision, "reason": reason}))
+        yield before[-1].model_copy(update={"revision": revision, "cheaper": cheaper})
+    if not record.ledger:
+        yield from _untried(record)
+
+
+def _untried(record: Record) -> Iterator[Optimization]:
+    """Yield the candidates whose step was skipped, such as by `if`. The ledger lists all candidates."""
+    for step_id, planned in record.planned.items():
+        step = record.steps.get(step_id)
+        if planned.role == "candidate" and step is not None and not step.optimizations:
+            technique, why = planned.technique or "", planned.why or ""
+            yield Optimization(id=step_id, decision="skipped", reason=step.reason, technique=technique, why=why)
+
+
+NOISIER = 2.0
+"""Factor on the calibrated noise above which a run counts as noisier."""
+FEWEST_PAIRS = 10
+"""Number of pairs below which their spread is too uncertain to compare."""
+
+
+def detectable_change(expected: Expected | None) -> str:
+    """Return ``on this machine changes of 3% or more are detected within 20 s``; '' without a calibration."""
+    if expected is None or expected.within is None:
+        return ""
+    time = format_quantity(expected.within, Dimension.TIME)
+    if expected.smallest_change is None:
+        return f"in the calibration of this machine, no change up to 100% was detected within {time}"
+    return f"on this machine changes of {percent(expected.smallest_change)} or more are detected within {time}"
+
+
+def noisier_than_expected(row: ComparedMetric, expected: Expected | None) -> str:
+    """Return ``noisier than when calibrated: ±4% against ±1%``; '' if it is not noisier or that is not known."""
+    if expected is None or expected.noise is None or row.baseline is None or row.candidate is None:
+        return ""
+    sides = row.baseline.samples, row.candidate.samples
+    if len(sides[0]) != len(sides[1]) or len(sides[0]) < FEWEST_PAIRS or min(*sides[0], *sides[1]) <= 0:
+        return ""
+    spread = pair_spread(*sides)
+    # Noise below the smallest change that is ever reported does not matter.
+    if spread <= max(NOISIER * expected.noise, IDENTICAL_FLOOR):
+        return ""
+    shown = (f"±{percent(math.expm1(value))}" for value in (spread, expected.noise))
+    return f"noisier than when calibrated: {' against '.join(shown)}"
+
+
+def percent(share: float) -> str:
+    """Return a share with two significant digits, such as 3% or 0.25%."""
+    if share < 0.0005:
+        return "<0.1%"
+    return f"{share * 100:.2g}%" if share < 1 else f"{share:.0%}"
+
+
+def warned(record: Record, rows: list[Benchmark], criteria: Criteria) -> Iterator[Reason]:
+    """Yield every warning of a run, in the order of its benchmarks and steps."""
+    for row in rows:
+        if row.gating:
+            yield from _regression(record, row, criteria)
+    for row in gating.memory_concerns(rows, criteria):
+        yield _concern(row, judged(row, criteria))
+    for step_id, step in record.ended_steps():
+        planned = record.planned[step_id]
+        if planned.allowed and step.status in ("failed", "timeout"):
+            detail = step.detail if planned.role == "check" else ""
+            text = f"failed (allowed): {step_id}: {detail or step.reason}"
+            yield reason(ReasonKind.ALLOWED, text, step=step_id)
+
+
+def _concern(row: Benchmark, judged_as: str) -> Reason:
+    change = row.change.value if row.change else None
+    return reason(ReasonKind.CONCERN, f"concern: {row.title} {judged_as}", row.name, metric=row.metric, change=change)
+
+
+def _regression(record: Record, row: Benchmark, criteria: Criteria) -> Iterator[Reason]:
+    """Yield the warning of a regression that passes: below the action threshold, or accepted above it."""
+    worse = worst(row)
+    if worse is None:
+        return
+    accepted = trade_off(record, row, criteria)
+    if accepted:
+        up_to = "" if row.decision == "regressed" else "unproven, up to "
+        change = -worse if row.better == "higher" else worse
+        text = f"accepted until {accepted.until}: {row.title} {up_to}{format_change(change)}: {accepted.why}"
+        yield reason(ReasonKind.ACCEPTED, text, row.name, metric=row.metric, change=change, until=accepted.until)
+    elif row.decision == "regressed" and row.level == "concern":
+        action = format_threshold(criteria.thresholds_of(row.name, row.metric).action)
+        yield _concern(row, f"{judged(row, criteria)} (action threshold {action})")

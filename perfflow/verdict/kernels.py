@@ -1,13 +1,12 @@
 """Analyse each GPU kernel: its occupancy by the model, what bounds it, and why its warps waited.
 
-The evidence of GPU kernels for one condition of a rule, as text.
-
-Kernels of two sides that ran on different GPUs: compare how well each uses its GPU. This never is a regression.
-
-The position of benchmarks under the roof, if both their arithmetic and their memory traffic are known.
-
-The rate of arithmetic divided by the rate of bytes is the intensity. The rates come from declared ``work``, from a
-suite that reports both, or from a profiler that counts them.
+- ``judged_kernels`` analyses the kernels that a step profiled.
+- ``of_kernel`` gives the evidence of GPU kernels for one condition of a rule, as text.
+- ``without_decisions`` and ``on_each_gpu`` are for kernels of two sides that ran on different GPUs: they compare how
+  well each uses its GPU. This never is a regression.
+- ``roof_points`` gives the position of benchmarks under the roof, if both their arithmetic and their memory traffic are
+  known. The rate of arithmetic divided by the rate of bytes is the intensity. The rates come from declared ``work``,
+  from a suite that reports both, or from a profiler that counts them.
 """
 
 from __future__ import annotations
@@ -62,16 +61,16 @@ def _modelled(facts: KernelResult) -> tuple[Modelled | None, list[str]]:
         return None, [f"no occupancy model: {facts.source} does not report the {missing}"]
     try:
         limits = limits_of(facts.capability)
-        found = occupancy(_launch(facts, limits), limits)
+        modelled = occupancy(_launch(facts, limits), limits)
     except UserError as error:
         return None, [f"no occupancy model: {error.problems[0].message}"]
     shown = Modelled(
-        occupancy=found.share,
-        blocks=found.blocks,
-        limiters=[limiter.value for limiter in found.limiters] if found.warps < limits.warps else [],
-        lifts=[lift.text for lift in lifts(found)],
+        occupancy=modelled.share,
+        blocks=modelled.blocks,
+        limiters=[limiter.value for limiter in modelled.limiters] if modelled.warps < limits.warps else [],
+        lifts=[lift.text for lift in lifts(modelled)],
     )
-    return shown, list(_doubts(facts, found))
+    return shown, list(_doubts(facts, modelled))
 
 
 def _launch(facts: KernelResult, limits: OccupancyLimits) -> LaunchShape:
@@ -168,22 +167,22 @@ def current_kernels(kernels: Iterable[KernelResult]) -> list[KernelResult]:
     return list(found.values())
 
 
-def of_kernel(condition: KernelCondition, item: KernelResult) -> Iterator[str]:
+def of_kernel(condition: KernelCondition, kernel: KernelResult) -> Iterator[str]:
     """Yield the evidence of one kernel; nothing if the condition does not hold or its data is missing."""
-    if item.share is None or item.share < condition.time:
+    if kernel.share is None or kernel.share < condition.time:
         return
     match condition:
         case LowOccupancy():
-            yield from _low(condition, item)
+            yield from _low(condition, kernel)
         case Wasted():
-            if item.uncoalesced is not None and item.uncoalesced > condition.uncoalesced:
-                wasted = f"{item.uncoalesced:.0%} of the global memory sectors it moves are not needed for its data"
-                yield f"{_whose(item)}: {wasted}"
+            if kernel.uncoalesced is not None and kernel.uncoalesced > condition.uncoalesced:
+                wasted = f"{kernel.uncoalesced:.0%} of the global memory sectors it moves are not needed for its data"
+                yield f"{_whose(kernel)}: {wasted}"
         case Stalled():
-            for stall in item.stalls:
+            for stall in kernel.stalls:
                 if stall.reason in condition.stalls and stall.pressing and stall.share > condition.waiting:
-                    issued = f", schedulers issue in {item.issued:.0%} of cycles" if item.issued is not None else ""
-                    yield f"{_whose(item)}: {stall.share:.0%} of its warps' time is spent in {stall.reason}{issued}"
+                    issued = f", schedulers issue in {kernel.issued:.0%} of cycles" if kernel.issued is not None else ""
+                    yield f"{_whose(kernel)}: {stall.share:.0%} of its warps' time is spent in {stall.reason}{issued}"
 
 
 def _low(condition: LowOccupancy, item: KernelResult) -> Iterator[str]:
@@ -225,17 +224,20 @@ def on_each_gpu(
 ) -> Iterator[OnGpu]:
     """Yield a line for each side of the kernels that ran on two GPUs, the best use of a GPU first."""
     by_name: dict[tuple[str, str], list[KernelResult]] = {}
-    for item in kernels:
-        by_name.setdefault((item.benchmark, item.name), []).append(item)
+    for kernel in kernels:
+        by_name.setdefault((kernel.benchmark, kernel.name), []).append(kernel)
     shares = {(point.benchmark, point.tree): point.share for point in points}
     moved = {row.name: row for row in rows if row.metric == "bandwidth"}
     measured = []
     for group in by_name.values():
-        if len({item.device for item in group if item.seconds}) > 1 and len({item.tree for item in group}) > 1:
-            for item in (item for item in group if item.seconds):
-                share = shares.get((item.benchmark, item.tree))
-                share = _of_bandwidth(item, moved.get(item.benchmark), peaks) if share is None else share
-                measured.append(OnDevice(item.name, item.device, item.seconds or 0.0, share))
+        if (
+            len({kernel.device for kernel in group if kernel.seconds}) > 1
+            and len({kernel.tree for kernel in group}) > 1
+        ):
+            for kernel in (kernel for kernel in group if kernel.seconds):
+                share = shares.get((kernel.benchmark, kernel.tree))
+                share = _of_bandwidth(kernel, moved.get(kernel.benchmark), peaks) if share is None else share
+                measured.append(OnDevice(kernel.name, kernel.device, kernel.seconds or 0.0, share))
     for line in lined_up(measured):
         yield OnGpu(
             kernel=line.kernel,

@@ -70,23 +70,23 @@ def _repair(found: Findings) -> NextStep:
     return NextStep(text, _command(found, "gate") or _command(found, "run"))
 
 
-def _fix(found: Findings) -> NextStep:
-    item = leading(found)
-    if not isinstance(item, Attribution):
-        return _find(found)
-    place = f"{item.file}:{item.line}" if item.file and item.line else item.file
-    function = f"{item.function} ({place})" if place else item.function
-    share = "part" if item.share is None else loss_share_text(item.share)
-    text = f"look at {function}, which causes {share} of the slowdown of {item.benchmark}"
-    kind = localized_in(found)
+def _fix(findings: Findings) -> NextStep:
+    cause = leading(findings)
+    if not isinstance(cause, Attribution):
+        return _find(findings)
+    place = f"{cause.file}:{cause.line}" if cause.file and cause.line else cause.file
+    function = f"{cause.function} ({place})" if place else cause.function
+    share = "part" if cause.share is None else loss_share_text(cause.share)
+    text = f"look at {function}, which causes {share} of the slowdown of {cause.benchmark}"
+    kind = localized_in(findings)
     if kind in ("file", "crate"):
-        whole = item.file if kind == "file" else f"the crate {item.crate}"
-        text = f"look at {whole}, which causes most of the slowdown of {item.benchmark}, above all {function}"
-    commit = next(iter(item.commits), None)
+        whole = cause.file if kind == "file" else f"the crate {cause.crate}"
+        text = f"look at {whole}, which causes most of the slowdown of {cause.benchmark}, above all {function}"
+    commit = next(iter(cause.commits), None)
     if commit is None:
-        return NextStep(text, _command(found, "bisect"))
+        return NextStep(text, _command(findings, "bisect"))
     if not commit.revision:
-        return NextStep(f"{text}; it is changed but not committed", shlex.join(["git", "diff", "HEAD", item.file]))
+        return NextStep(f"{text}; it is changed but not committed", shlex.join(["git", "diff", "HEAD", cause.file]))
     return NextStep(f'{text}; last changed by "{commit.subject}"', f"git show {commit.revision[:_SHORT]}")
 
 
@@ -109,33 +109,33 @@ def _reach(found: Findings) -> NextStep:
     return NextStep(f"reach the target, or change it if it is wrong: {_names(missed)}{begin}")
 
 
-def _measure(found: Findings) -> NextStep:
-    lost = [row.name for row in found.rows if row.decision == "not measured"]
-    if lost or any(step.out_of_time for _, step in found.record.ended_steps()):
-        again = _command(found, "gate") or _command(found, "run")
+def _measure(findings: Findings) -> NextStep:
+    lost = [row.name for row in findings.rows if row.decision == "not measured"]
+    if lost or any(step.out_of_time for _, step in findings.record.ended_steps()):
+        again = _command(findings, "gate") or _command(findings, "run")
         what = _names(lost) or "everything"
         return NextStep(
-            f"give it more time to measure {what}", f"{again} {larger_budget(found.record)}" if again else ""
+            f"give it more time to measure {what}", f"{again} {larger_budget(findings.record)}" if again else ""
         )
     failed = [
         f"{step_id} ({step.reason})" if step.reason else step_id
-        for step_id, step in found.record.ended_steps()
-        if step.status in ("failed", "timeout") and not found.record.planned[step_id].allowed
+        for step_id, step in findings.record.ended_steps()
+        if step.status in ("failed", "timeout") and not findings.record.planned[step_id].allowed
     ]
     if failed:
         return NextStep(f"repair what could not be measured: {_names(failed)}")
-    missing = [row.name for row in found.rows if row.gating and row.decision == "removed"]
-    missing += [item.benchmark for item in found.targets if item.status == "not measured"]
+    missing = [row.name for row in findings.rows if row.gating and row.decision == "removed"]
+    missing += [item.benchmark for item in findings.targets if item.status == "not measured"]
     what = f" {_names(missing)}" if missing else " everything"
     return NextStep(f"find out why the run did not measure{what}: the reasons are above")
 
 
-def _wait(found: Findings) -> NextStep:
-    rows = found.undecided()
+def _wait(findings: Findings) -> NextStep:
+    rows = findings.undecided()
     hint = next((f"; {row.name}: {hint}" for row in rows if (hint := remaining(row))), "") if len(rows) == 1 else ""
-    again = _command(found, "gate") or _command(found, "run")
+    again = _command(findings, "gate") or _command(findings, "run")
     needed = sum(seconds_to_settle(row) or 0.0 for row in rows)
-    budget = found.record.run.budget or _BUDGET
+    budget = findings.record.run.budget or _BUDGET
     minutes = max(1, math.ceil((budget + needed * SPARE if needed else 2 * budget) / 60))
     names = _names([row.name for row in rows]) or "it"
     text = f"nothing got worse as far as is known; to be sure, measure {names} for longer{hint}"

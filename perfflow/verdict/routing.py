@@ -1,16 +1,14 @@
-"""The route of a run: the first rule that matches, with a brief for the next step.
+"""Route a run by the first rule that matches, and give advice by the rules that have evidence.
 
-The evidence of a run for one condition of a rule, as text: hotspots, slower functions, metrics.
-
-The built-in rules, YAML files that are read when they are first used.
-
-The facts of a run that the rules under ``routes`` use; ``workflow.criteria_checks`` defines their meanings.
-
-The brief of a route: what regressed, by which thresholds, where, and the commands that reproduce it.
-
-Advice from the rules in ``rules/recommendations.yaml``, each with its evidence from this run.
-
-A profiler's own advice on GPU kernels, verbatim, in addition to the advice of perfflow's rules.
+- ``read_rules`` reads the built-in rules, YAML files that are read when they are first used.
+- ``facts_of`` returns the facts of a run that the rules under ``routes`` use; ``workflow.criteria_checks`` defines
+  their meanings.
+- ``routes_taken`` returns the route of a run, with a brief for the next step.
+- ``evidence`` returns the evidence of a run for one condition of a rule, as text: hotspots, slower functions, metrics.
+- ``recommendations`` gives the advice of the rules in ``rules/recommendations.yaml``, each with its evidence from this
+  run.
+- ``advice_of_tools`` passes on a profiler's own advice on GPU kernels, verbatim, in addition to the advice of
+  perfflow's rules.
 """
 
 from __future__ import annotations
@@ -52,49 +50,49 @@ def read_rules(name: str) -> list[dict[str, Any]]:
     return data[name]
 
 
-def facts_of(found: Findings) -> dict[str, Any]:
+def facts_of(findings: Findings) -> dict[str, Any]:
     """Return every fact of a run, nested as expressions read them."""
-    gating = [row for row in found.rows if row.gating]
-    failed_checks = [item.id for item in found.checks if item.status == "failed"]
+    gating = [row for row in findings.rows if row.gating]
+    failed_checks = [item.id for item in findings.checks if item.status == "failed"]
     values: dict[str, Any] = {
-        "verdict": found.verdict,
-        "gate": "pass" if found.verdict == "pass" else "fail",
-        "workflow": found.record.run.workflow,
-        "component": found.record.run.component,
-        "benchmarks": _benchmarks(found.rows),
-        "regressions": _benchmarks(found.regressed()),
-        "regressions.action": _benchmarks(found.regressed("action")),
-        "regressions.concern": _benchmarks(found.regressed("concern")),
-        "regressions.worst": max((worse_by(row) or 0.0 for row in found.regressed()), default=0.0),
+        "verdict": findings.verdict,
+        "gate": "pass" if findings.verdict == "pass" else "fail",
+        "workflow": findings.record.run.workflow,
+        "component": findings.record.run.component,
+        "benchmarks": _benchmarks(findings.rows),
+        "regressions": _benchmarks(findings.regressed()),
+        "regressions.action": _benchmarks(findings.regressed("action")),
+        "regressions.concern": _benchmarks(findings.regressed("concern")),
+        "regressions.worst": max((worse_by(row) or 0.0 for row in findings.regressed()), default=0.0),
         "improvements": _benchmarks(row for row in gating if row.decision == "improved"),
-        "unproven": _benchmarks(found.undecided()),
-        "new": _benchmarks(row for row in found.rows if row.decision == "new"),
-        "removed": _benchmarks(row for row in found.rows if row.decision == "removed"),
-        "baseline.missing": bool(found.rows) and all(row.decision in (None, "new") for row in found.rows),
-        "accepted.used": _benchmarks(row for row in found.rows if row.accepted),
-        "accepted.expired": FoundNames(_accepted_expired(found)),
+        "unproven": _benchmarks(findings.undecided()),
+        "new": _benchmarks(row for row in findings.rows if row.decision == "new"),
+        "removed": _benchmarks(row for row in findings.rows if row.decision == "removed"),
+        "baseline.missing": bool(findings.rows) and all(row.decision in (None, "new") for row in findings.rows),
+        "accepted.used": _benchmarks(row for row in findings.rows if row.accepted),
+        "accepted.expired": FoundNames(_accepted_expired(findings)),
         "correctness.failed": FoundNames(failed_checks),
-        "errors": FoundNames(_errors(found, failed_checks)),
-        "recommendations": FoundNames(item.rule for item in found.advice if not item.source),
-        "commits": FoundNames(commit.revision[:_SHORT] for item in found.blamed for commit in item.commits),
+        "errors": FoundNames(_errors(findings, failed_checks)),
+        "recommendations": FoundNames(item.rule for item in findings.advice if not item.source),
+        "commits": FoundNames(commit.revision[:_SHORT] for item in findings.blamed for commit in item.commits),
     }
     for status in ("met", "not met", "unproven", "not measured"):
-        names = FoundNames(target.benchmark for target in found.targets if target.status == status)
+        names = FoundNames(target.benchmark for target in findings.targets if target.status == status)
         values[f"targets.{status.replace(' ', '_')}"] = names
-    return context(values | _hotspots(found))
+    return context(values | _hotspots(findings))
 
 
 def _benchmarks(rows: Iterable[Benchmark]) -> FoundNames:
     return FoundNames(row.name for row in rows)
 
 
-def _hotspots(found: Findings) -> dict[str, Any]:
-    place, top = localized_in(found), leading(found)
-    lost = [item.function for item in found.blamed]
+def _hotspots(findings: Findings) -> dict[str, Any]:
+    place, top = localized_in(findings), leading(findings)
+    lost = [item.function for item in findings.blamed]
     blamed = top if isinstance(top, Attribution) else None
     name = "" if top is None else top.function if isinstance(top, Attribution) else top.location
     return {
-        "hotspots": FoundNames(lost or (spot.location for spot in current(found.hotspots))),
+        "hotspots": FoundNames(lost or (spot.location for spot in current(findings.hotspots))),
         "hotspots.localized": bool(place),
         "hotspots.localized_in": place,
         "hotspots.top": name,
@@ -102,9 +100,9 @@ def _hotspots(found: Findings) -> dict[str, Any]:
         "hotspots.crate": blamed.crate if blamed else "",
         "hotspots.region": blamed.region if blamed else "",
         "hotspots.share": (top.share or 0.0) if top else 0.0,
-        "hotspots.files": FoundNames(item.file for item in found.blamed if item.file),
-        "hotspots.crates": FoundNames(item.crate for item in found.blamed if item.crate),
-        "hotspots.regions": FoundNames(item.region for item in found.blamed if item.region),
+        "hotspots.files": FoundNames(item.file for item in findings.blamed if item.file),
+        "hotspots.crates": FoundNames(item.crate for item in findings.blamed if item.crate),
+        "hotspots.regions": FoundNames(item.region for item in findings.blamed if item.region),
     }
 
 
@@ -132,18 +130,18 @@ OWN = "routes: "
 """Prefix of the condition of a workflow's own rule, which has no name as built-in rules do."""
 
 
-def routes_taken(found: Findings) -> Iterator[RouteTaken]:
+def routes_taken(findings: Findings) -> Iterator[RouteTaken]:
     """Yield the route of the first rule that matches, if any. The workflow's own rules come before the built-in ones.
 
     A run that neither compared two trees nor has its own routes gets no route. A rule that cannot be evaluated does
     not match, and the reason of the route notes it.
     """
-    own = found.criteria.routes
-    if not own and not two_trees(found.record):
+    routes = findings.criteria.routes
+    if not routes and not two_trees(findings.record):
         return
 
-    facts, notes = facts_of(found), []
-    for name, route in (*((f"{OWN}{route.condition}", route) for route in own), *built_in()):
+    facts, notes = facts_of(findings), []
+    for name, route in (*((f"{OWN}{route.condition}", route) for route in routes), *built_in()):
         try:
             matched = holds(route.condition, facts)
         except ExpressionError as error:
@@ -152,8 +150,8 @@ def routes_taken(found: Findings) -> Iterator[RouteTaken]:
         if matched:
             why = "; ".join(filter(None, (route.why, *notes)))
             own_words = f"{route.to}: {route.why}" if route.why else route.to
-            text, command = next_step(name, found) or NextStep(own_words)
-            yield RouteTaken(rule=name, to=route.to, why=why, next=text, command=command, brief=brief_of(found))
+            text, command = next_step(name, findings) or NextStep(own_words)
+            yield RouteTaken(rule=name, to=route.to, why=why, next=text, command=command, brief=brief_of(findings))
             return
 
 
@@ -234,31 +232,31 @@ class Low:
 Condition = CallShare | HotPlace | ProvenGrowth | Rate | Low | LowOccupancy | Wasted | Stalled
 
 
-def evidence(condition: Condition, found: Findings, benchmark: str) -> Iterator[str]:
+def evidence(condition: Condition, findings: Findings, benchmark: str) -> Iterator[str]:
     """Yield the evidence for one benchmark, a text per profile or metric; nothing if the condition does not hold."""
     match condition:
         case CallShare():
-            yield from _in_profiles(condition, found, benchmark)
-            yield from _in_losses(condition, found, benchmark)
+            yield from _in_profiles(condition, findings, benchmark)
+            yield from _in_losses(condition, findings, benchmark)
         case HotPlace():
-            yield from _in_places(condition, found, benchmark)
+            yield from _in_places(condition, findings, benchmark)
         case ProvenGrowth():
-            yield from _grown(condition, found, benchmark)
+            yield from _grown(condition, findings, benchmark)
         case Rate():
-            yield from _rates(condition, found, benchmark)
+            yield from _rates(condition, findings, benchmark)
         case Low():
-            yield from _low(condition, found, benchmark)
+            yield from _low(condition, findings, benchmark)
         case LowOccupancy() | Wasted() | Stalled():
-            for item in current_kernels(found.kernels):
-                if item.benchmark == benchmark:
-                    yield from of_kernel(condition, item)
+            for kernel in current_kernels(findings.kernels):
+                if kernel.benchmark == benchmark:
+                    yield from of_kernel(condition, kernel)
 
 
-def _in_profiles(condition: CallShare, found: Findings, benchmark: str) -> Iterator[str]:
+def _in_profiles(condition: CallShare, findings: Findings, benchmark: str) -> Iterator[str]:
     """Yield the total share per profile: shares are of disjoint parts. Profiles with few samples are skipped."""
     profiles: dict[tuple[str, str, str], list[tuple[float, str]]] = defaultdict(list)
-    for spot in current(found.hotspots):
-        if spot.benchmark == benchmark and spot.unit in condition.of and not _is_thin(found, spot.step):
+    for spot in current(findings.hotspots):
+        if spot.benchmark == benchmark and spot.unit in condition.of and not _is_thin(findings, spot.step):
             part = _part(condition, spot)
             if part:
                 profiles[spot.step, spot.source, spot.unit].append(part)
@@ -287,13 +285,13 @@ def _part(condition: CallShare, spot: HotspotResult) -> tuple[float, str] | None
     return None
 
 
-def _in_places(condition: HotPlace, found: Findings, benchmark: str) -> Iterator[str]:
+def _in_places(condition: HotPlace, findings: Findings, benchmark: str) -> Iterator[str]:
     """Yield each hotspot that matches, the largest of each profile first."""
-    for spot in current(found.hotspots):
+    for spot in current(findings.hotspots):
         if spot.benchmark != benchmark or spot.unit not in condition.of or spot.source not in condition.by:
             continue
         count = read_count(spot.cause)
-        if spot.share < condition.share or count < condition.count or _is_thin(found, spot.step):
+        if spot.share < condition.share or count < condition.count or _is_thin(findings, spot.step):
             continue
         if condition.functions and not _named(condition.functions, spot.location, spot.file):
             continue
@@ -301,8 +299,8 @@ def _in_places(condition: HotPlace, found: Findings, benchmark: str) -> Iterator
         if set(condition.code) <= set(shown) and (not condition.any_code or set(condition.any_code) & set(shown)):
             place = f" ({spot.file}:{spot.line})" if spot.file and spot.line else ""
             counted = [f"{count:,} times"] if count else []
-            said = "; ".join([f"{spot.share:.0%} of {spot.unit}", *counted, *shown])
-            yield f"{spot.source}: {spot.location}{place}: {said}"
+            figures = "; ".join([f"{spot.share:.0%} of {spot.unit}", *counted, *shown])
+            yield f"{spot.source}: {spot.location}{place}: {figures}"
 
 
 def _in_losses(condition: CallShare, found: Findings, benchmark: str) -> Iterator[str]:
@@ -349,17 +347,21 @@ def _grown(condition: ProvenGrowth, found: Findings, benchmark: str) -> Iterator
         yield f"{row.metric}: {' → '.join(values)}" + (f" ({format_change(worse)})" if worse is not None else "")
 
 
-def _rates(condition: Rate, found: Findings, benchmark: str) -> Iterator[str]:
-    values = {row.metric: value for row in found.rows if row.name == benchmark and (value := _value(row)) is not None}
+def _rates(condition: Rate, findings: Findings, benchmark: str) -> Iterator[str]:
+    values = {
+        row.metric: value for row in findings.rows if row.name == benchmark and (value := _value(row)) is not None
+    }
     for metric in condition.metric:
         value, other = values.get(metric), values.get(condition.per)
         if value is None or (condition.per and other is None) or value < condition.least:
             continue
         if not condition.per:
             if value > condition.over:
-                yield f"{metric}: {_plain(metric, value, found)} (over {_plain(metric, condition.over, found)})"
+                yield f"{metric}: {_plain(metric, value, findings)} (over {_plain(metric, condition.over, findings)})"
         elif other is not None and value > condition.over * other:
-            figures = f"{_figure(metric, value, found.criteria)} to {_figure(condition.per, other, found.criteria)}"
+            figures = (
+                f"{_figure(metric, value, findings.criteria)} to {_figure(condition.per, other, findings.criteria)}"
+            )
             yield f"{metric}: {figures} {condition.per}"
 
 
@@ -401,15 +403,19 @@ class Rule:
     reason: str
 
 
-def recommendations(found: Findings) -> Iterator[Recommendation]:
+def recommendations(findings: Findings) -> Iterator[Recommendation]:
     """Yield the advice of each rule with evidence, in the order of the rules, then of the benchmarks."""
-    every: list[Sequence[Benchmark | HotspotResult | KernelResult]] = [found.rows, found.hotspots, found.kernels]
+    every: list[Sequence[Benchmark | HotspotResult | KernelResult]] = [
+        findings.rows,
+        findings.hotspots,
+        findings.kernels,
+    ]
     names = dict.fromkeys(
         item.name if isinstance(item, Benchmark) else item.benchmark for part in every for item in part
     )
     for rule in rules():
         for name in names:
-            shown = [text for condition in rule.conditions for text in evidence(condition, found, name)]
+            shown = [text for condition in rule.conditions for text in evidence(condition, findings, name)]
             if shown:
                 yield Recommendation(
                     finding=rule.finding,
@@ -425,13 +431,13 @@ def rules() -> tuple[Rule, ...]:
     """Return all built-in rules in the order of their file."""
     return tuple(
         Rule(
-            item["id"],
-            item["finding"],
-            tuple(_condition(written) for written in item["when"]),
-            " ".join(item["advice"].split()),
-            " ".join(item["reason"].split()),
+            written_rule["id"],
+            written_rule["finding"],
+            tuple(_condition(written) for written in written_rule["when"]),
+            " ".join(written_rule["advice"].split()),
+            " ".join(written_rule["reason"].split()),
         )
-        for item in read_rules("recommendations")
+        for written_rule in read_rules("recommendations")
     )
 
 
@@ -459,18 +465,18 @@ LEAST_TIME = 0.05
 
 def advice_of_tools(kernels: Sequence[KernelResult]) -> Iterator[Recommendation]:
     """Yield the advice on each kernel that takes enough time, the largest expected gain first, then in tool order."""
-    for item in current_kernels(kernels):
-        if item.share is not None and item.share < LEAST_TIME:
+    for kernel in current_kernels(kernels):
+        if kernel.share is not None and kernel.share < LEAST_TIME:
             continue
-        for found in sorted(item.advice, key=_gain, reverse=True)[:MOST]:
+        for advice in sorted(kernel.advice, key=_gain, reverse=True)[:MOST]:
             yield Recommendation(
-                finding=f"{item.source} advises on {item.name}",
-                advice=found.text,
+                finding=f"{kernel.source} advises on {kernel.name}",
+                advice=advice.text,
                 evidence="",
-                rule=found.rule,
-                benchmark=item.benchmark,
-                source=item.source,
-                gain=found.gain,
+                rule=advice.rule,
+                benchmark=kernel.benchmark,
+                source=kernel.source,
+                gain=advice.gain,
             )
 
 

@@ -58,12 +58,12 @@ def judge(
             precision, device = ran.precision(series, side), ran.device(series, side)
             peak = peaks.of(target.metric.name, precision, device)
             if peak is None:
-                wanted = key_of(target.metric.name, precision if target.metric.name == "flops" else "", device)
-                yield _result(target, name, None, "not measured", _why_no_peak(wanted, record))
+                peak_key = key_of(target.metric.name, precision if target.metric.name == "flops" else "", device)
+                yield _result(target, name, None, "not measured", _why_no_peak(peak_key, record))
                 continue
             requirement = target.requirement.scaled(peak.peak.value)
-            found = _judge(target, requirement, comparisons[key], series, confidence, in_two=in_two)
-            yield found.model_copy(update={"peak": peak.peak.value, "peak_source": peak.source})
+            result = _judge(target, requirement, comparisons[key], series, confidence, in_two=in_two)
+            yield result.model_copy(update={"peak": peak.peak.value, "peak_source": peak.source})
 
 
 def names_by_metric(keys: Iterable[tuple[str, str]]) -> dict[str, Names]:
@@ -148,11 +148,11 @@ def _judge(
         return _judge_change(target, comparison, requirement, series)
     if comparison.only is Side.BASELINE:
         return _result(target, name, None, "not measured", "no longer measured")
-    found = _judge_value(target, requirement, comparison, series, _latest(series), confidence)
-    if in_two and comparison.only is None and found.status in ("not met", "unproven"):
+    result = _judge_value(target, requirement, comparison, series, _latest(series), confidence)
+    if in_two and comparison.only is None and result.status in ("not met", "unproven"):
         base = _judge_value(target, requirement, comparison, series, Side.BASELINE, confidence)
-        return _held_by(base.status, found)
-    return found
+        return _held_by(base.status, result)
+    return result
 
 
 def _held_by(base: TargetStatus, head: TargetResult) -> TargetResult:
@@ -251,14 +251,14 @@ def _judge_change(
 
 def _judge_growth(target: Target, criteria: Criteria, record: Record, confidence: float) -> Iterator[TargetResult]:
     """Yield one result for each matching benchmark whose sizes are the cells of a matrix key."""
-    found = scaled(record, target.metric.name)
-    names = Names(found).matching(target.benchmark)
+    by_name = scaled(record, target.metric.name)
+    names = Names(by_name).matching(target.benchmark)
     if not names:
         yield _unmeasured(target, record)
     for name in names:
         if criteria.ignores(name):
             continue
-        sizes, thresholds = found[name], criteria.thresholds_of(name)
+        sizes, thresholds = by_name[name], criteria.thresholds_of(name)
         result = _judge_growth_of(target, name, sizes, sizes.latest, thresholds, confidence)
         compared = are_two_revisions(record.trees) and sizes.latest is Side.CANDIDATE
         if compared and result.status in ("not met", "unproven"):
@@ -282,7 +282,7 @@ def _judge_growth_of(
             metric,
             thresholds,
             confidence,
-            lambda found: _status(target.requirement, found.low, found.high) != "unproven",
+            lambda fitted: _status(target.requirement, fitted.low, fitted.high) != "unproven",
         )
         detail = "; ".join(filter(None, ("the interval includes the limit", larger, detail)))
     return _result(target, name, growth.exponent if growth else None, status, detail)

@@ -20,15 +20,15 @@ DEFECT = (
 def rows(record: Record, criteria: Criteria) -> Iterator[Benchmark]:
     """Yield a row without figures for each benchmark that cannot have changed and was not measured."""
     measured = {name for name, _ in record.series}
-    for item in record.unchanged.values():
-        if item.benchmark in measured:
+    for unchanged in record.unchanged.values():
+        if unchanged.benchmark in measured:
             continue
-        planned = record.plan_of(item.step)
+        planned = record.plan_of(unchanged.step)
         metric = criteria.metric(_TIMED if planned.metric in (None, AUTO) else str(planned.metric))
-        ignored = criteria.ignores(item.benchmark)
+        ignored = criteria.ignores(unchanged.benchmark)
         yield Benchmark(
-            name=item.benchmark,
-            step=item.step,
+            name=unchanged.benchmark,
+            step=unchanged.step,
             tool=planned.tool,
             metric=metric.name,
             statistic="p50",
@@ -46,7 +46,7 @@ def rows(record: Record, criteria: Criteria) -> Iterator[Benchmark]:
             pairs=0,
             more=None,
             warnings=[],
-            unchanged=item.by,
+            unchanged=unchanged.by,
         )
 
 

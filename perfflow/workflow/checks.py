@@ -1,8 +1,10 @@
 """Checks that involve several values: known steps and tools, expressions, units; and the criteria of the verdict.
 
-Check the commands of tools that run without a shell: quotes are closed, and there is no unquoted shell syntax.
-
-Check ``worktree: {share: [...]}`` as far as the file alone allows: build folders must not be shared.
+- ``check`` runs the checks of a loaded file.
+- ``check_command`` checks the commands of tools that run without a shell, with the values of a run: quotes are closed,
+  and there is no unquoted shell syntax.
+- ``check_worktree`` checks ``worktree: {share: [...]}`` as far as the file alone allows: build folders must not be
+  shared.
 """
 
 from __future__ import annotations
@@ -23,15 +25,6 @@ from perfflow.workflow.expressions import Expression, masked, needs_shell, piece
 from perfflow.workflow.load import Draft
 from perfflow.workflow.model import Step
 from perfflow.workflow.roles import metrics_added_by, tool_of
-
-
-def check_worktree(draft: Draft) -> None:
-    """Report build folders: both sides would build into the same folder and run the program that was built last."""
-    for index, path in enumerate(draft.workflow.worktree.share):
-        if is_build_folder(path):
-            message = f"`{path}` is a build folder: if it is shared, both sides run the same program"
-            hint = "remove it from the list, and build in each tree by steps of the `build` stage"
-            draft.complain(("worktree", "share", index), message, hint)
 
 
 def check(draft: Draft, params: Mapping[str, Any]) -> Criteria:
@@ -104,9 +97,9 @@ def _commands(step: Step, loc: Loc) -> Iterator[tuple[str, Loc, Mapping[str, Any
     if not step.uses:
         return
     shell = step.with_.get("shell", False)
-    own = step.with_.get("command")
-    if shell is False and isinstance(own, str):
-        yield own, (*loc, "with", "command"), {}
+    command = step.with_.get("command")
+    if shell is False and isinstance(command, str):
+        yield command, (*loc, "with", "command"), {}
     other = step.candidate
     if other is None or other.with_.get("shell", shell) is not False:
         return
@@ -117,8 +110,8 @@ def _commands(step: Step, loc: Loc) -> Iterator[tuple[str, Loc, Mapping[str, Any
         if isinstance(text, str):
             yield text, place, other.params
     # A candidate without a command of its own runs the command of the step.
-    if isinstance(own, str) and other.command is None and "command" not in other.with_ and (other.params or shell):
-        yield own, (*loc, "with", "command"), other.params
+    if isinstance(command, str) and other.command is None and "command" not in other.with_ and (other.params or shell):
+        yield command, (*loc, "with", "command"), other.params
 
 
 def _timed(step: Step, loc: Loc) -> Iterator[tuple[str, Loc, Mapping[str, Any]]]:
@@ -143,12 +136,12 @@ def _check(draft: Draft, text: str, loc: Loc, params: Mapping[str, Any], step: S
     if isinstance(value, str):
         _check_value(draft, value, name, loc, step)
         return
-    found = shell_text.first_word(shown)
-    if found and found.is_pattern:
-        draft.warn(loc, found.message, found.hint(takes_shell=_takes_shell(tool_of(step))))
-    elif found:
-        find = _findable(draft, loc, text[found.offset :], found.text)
-        draft.complain(loc, found.message, found.hint(takes_shell=_takes_shell(tool_of(step))), find=find)
+    syntax = shell_text.first_word(shown)
+    if syntax and syntax.is_pattern:
+        draft.warn(loc, syntax.message, syntax.hint(takes_shell=_takes_shell(tool_of(step))))
+    elif syntax:
+        find = _findable(draft, loc, text[syntax.offset :], syntax.text)
+        draft.complain(loc, syntax.message, syntax.hint(takes_shell=_takes_shell(tool_of(step))), find=find)
     elif "${{" not in text:
         try:
             render_words(text, {})
@@ -189,3 +182,12 @@ def _findable(draft: Draft, loc: Loc, rest: str, syntax: str) -> str:
         if text and draft.document.place(loc, find=text) != start:
             return text
     return syntax
+
+
+def check_worktree(draft: Draft) -> None:
+    """Report build folders: both sides would build into the same folder and run the program that was built last."""
+    for index, path in enumerate(draft.workflow.worktree.share):
+        if is_build_folder(path):
+            message = f"`{path}` is a build folder: if it is shared, both sides run the same program"
+            hint = "remove it from the list, and build in each tree by steps of the `build` stage"
+            draft.complain(("worktree", "share", index), message, hint)

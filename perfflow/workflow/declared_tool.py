@@ -1,8 +1,7 @@
 """Tools defined by YAML files: the model of a tool file, and the adapter that runs the tool.
 
-Read a tool file and check its keys.
-
-Load the tool files that steps name (``uses: ./tools/mytool.yaml``); each file is read and checked once.
+``read_tool`` reads a tool file and checks its keys. ``attach_tools`` loads the tool files that steps name (``uses:
+./tools/mytool.yaml``); each file is read and checked once.
 """
 
 from __future__ import annotations
@@ -193,11 +192,11 @@ class DeclaredTool:
                 raise ToolOutputError(f"{source.name} is incomplete: nothing in it matches {self.source.finished!r}")
         if parse is None:
             return ()
-        found = figures_in(tool_files.read_text(source), parse, seconds)
-        missing = {*parse.units} - {reading.metric for reading in found}
+        readings = figures_in(tool_files.read_text(source), parse, seconds)
+        missing = {*parse.units} - {reading.metric for reading in readings}
         if missing:
             raise ToolOutputError(f"{source.name} has no {', '.join(sorted(missing))}")
-        return found
+        return readings
 
     def _hotspots(self, folder: Path) -> tuple[Hotspot, ...]:
         if not self.source.stacks:
@@ -358,9 +357,9 @@ def _check_text(draft: Draft, source: ToolFile, loc: tuple[str | int, ...], text
             message = "`only` is defined only in `suite: {only: ...}`"
             draft.complain(loc, message, "move the expression there", find=ONLY)
         elif path[0] == WITH and (len(path) < 2 or path[1] not in source.with_):
-            wanted = path[1] if len(path) > 1 else ""
-            hint = did_you_mean(wanted, source.with_, "keys of `with`")
-            draft.complain(loc, f"`with` has no key `{wanted}`", hint, find=wanted or WITH)
+            key = path[1] if len(path) > 1 else ""
+            hint = did_you_mean(key, source.with_, "keys of `with`")
+            draft.complain(loc, f"`with` has no key `{key}`", hint, find=key or WITH)
 
 
 def _check_pattern(draft: Draft, key: str, pattern: str) -> None:
@@ -387,10 +386,10 @@ def attach_tools(draft: Draft, find: FindTool) -> None:
     for _, step, loc in each_step(draft):
         if step.uses and is_tool_file(step.uses):
             place = draft.document.place((*loc, "uses"))
-            said = (step.uses, place.file)
-            if said not in read:
-                read[said] = _load(find, *said, draft.readable)
-            tool, problems = read[said]
+            reference = (step.uses, place.file)
+            if reference not in read:
+                read[reference] = _load(find, *reference, draft.readable)
+            tool, problems = read[reference]
             # Report a problem without a place, such as a missing file, where the file is named.
             draft.add([_placed(problem, place) for problem in problems], [(*loc, "uses")] if tool is None else [])
             step.adopt(tool)

@@ -1,8 +1,7 @@
 """Convert the nodes of one or several YAML files to plain data, and find the position of every value.
 
-Duplicate keys, merge keys and tags are errors. Each alias counts as all values that it expands to.
-
-Replace the contents of a file in the user's project.
+Duplicate keys, merge keys and tags are errors. Each alias counts as all values that it expands to. ``replace_file``
+replaces the contents of a file in the user's project.
 """
 
 from __future__ import annotations

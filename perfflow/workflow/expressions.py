@@ -202,8 +202,8 @@ def parse_expression(source: str, shown: str) -> nodes.Expr:
         if not parser.stream.eos:
             raise ExpressionError(f"{shown}: unexpected `{parser.stream.current.value}`", source.strip())
     except TemplateError as error:
-        said = re.sub(r" at \d+$", "", str(error.message))
-        message = "the expression is incomplete" if "end of template" in said else said
+        reason = re.sub(r" at \d+$", "", str(error.message))
+        message = "the expression is incomplete" if "end of template" in reason else reason
         raise ExpressionError(f"{shown}: {message}", source.strip()) from error
     except RecursionError as error:
         raise ExpressionError("the expression is nested too deeply", source.strip()[:40]) from error

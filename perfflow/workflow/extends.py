@@ -131,14 +131,14 @@ def _settles(node: Node, loc: Sequence[str | int]) -> bool:
         if isinstance(node, MappingNode) and str(part) not in _keys(node) and "steps" in _keys(node):
             node = _keys(node)["steps"]
         if isinstance(node, SequenceNode):
-            found = next((item for item in node.value if part in (_id_of(item), removed_by(item))), None)
+            child = next((item for item in node.value if part in (_id_of(item), removed_by(item))), None)
         elif isinstance(node, MappingNode):
-            found = _keys(node).get(str(part))
+            child = _keys(node).get(str(part))
         else:  # a scalar replaces the whole value
             return number > 0
-        if found is None or removed_by(found):
-            return found is not None
-        node = found
+        if child is None or removed_by(child):
+            return child is not None
+        node = child
     return True
 
 
@@ -270,20 +270,20 @@ def _slot(pairs: list[Pair], key: Node) -> int:
 
 def _merge_steps(parent: SequenceNode, child: SequenceNode, loc: Loc, clashes: list[_Clash] | None) -> SequenceNode:
     steps: list[Node | None] = list(parent.value)
-    index = {_id_of(item): number for number, item in enumerate(parent.value)}
-    for item in child.value:
-        name = _id_of(item) or removed_by(item)
+    index = {_id_of(own_step): number for number, own_step in enumerate(parent.value)}
+    for own_step in child.value:
+        name = _id_of(own_step) or removed_by(own_step)
         number = index.pop(name, None) if name else None
         old = None if number is None else steps[number]
         if number is None or old is None:
-            steps.append(item)
-        elif removed_by(item):
+            steps.append(own_step)
+        elif removed_by(own_step):
             steps[number] = None
         else:
             at = (*loc, name)
-            if clashes is not None and not _does_the_same(old, item):
-                clashes.append(_Clash(_without_steps(at), old, item))
-            steps[number] = _merge(_without_other_action(old, item), item, at, clashes)
+            if clashes is not None and not _does_the_same(old, own_step):
+                clashes.append(_Clash(_without_steps(at), old, own_step))
+            steps[number] = _merge(_without_other_action(old, own_step), own_step, at, clashes)
     left = [step for step in steps if step]
     return SequenceNode(child.tag, left, child.start_mark, child.end_mark, child.flow_style)
 

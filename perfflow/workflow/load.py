@@ -1,6 +1,6 @@
 """Load a workflow file into a Draft: its valid parts, and the problems of the other parts with their places.
 
-Show a workflow after ``extends`` is resolved: as YAML, and the file and line of each value.
+``resolved_lines`` shows a workflow after ``extends`` is resolved: as YAML, with the file and line of each value.
 """
 
 from __future__ import annotations
@@ -188,8 +188,8 @@ def _steps(draft: Draft, stage: str, data: Any) -> Iterator[Step]:
         step = _shaped(draft, Step, content, loc) or Step()
         written = content.get("id") if isinstance(content, dict) else None
         name = step.id or str(written or "") or f"{stage}-{index + 1}"
-        own = _registered(draft, name, loc, given=bool(written))
-        yield step if step.id == own else step.model_copy(update={"id": own})
+        step_id = _registered(draft, name, loc, given=bool(written))
+        yield step if step.id == step_id else step.model_copy(update={"id": step_id})
 
 
 _NOT_TIMED = frozenset({"uses", "parse", "assert"})
@@ -285,13 +285,13 @@ class _Text:
         if isinstance(node, MappingNode):
             yield from self._map(node, pad)
             return
-        for item in node.value:
-            if isinstance(item, ScalarNode):
-                yield from self._value(f"{pad}-", item, pad)
-            elif not item.value:
-                yield f"{pad}- {'{}' if isinstance(item, MappingNode) else '[]'}{self._comment(item)}"
+        for child in node.value:
+            if isinstance(child, ScalarNode):
+                yield from self._value(f"{pad}-", child, pad)
+            elif not child.value:
+                yield f"{pad}- {'{}' if isinstance(child, MappingNode) else '[]'}{self._comment(child)}"
             else:
-                first, *rest = self._inner(item, f"{pad}  ")
+                first, *rest = self._inner(child, f"{pad}  ")
                 yield f"{pad}- {first[len(pad) + 2 :]}"
                 yield from rest
 

@@ -536,9 +536,9 @@ def as_data(value: Any, *, by_alias: bool = False) -> Any:
     this call alone.
     """
     if isinstance(value, BaseModel):
-        keys, own = _keys(type(value), by_alias), value.__dict__
+        keys, fields = _keys(type(value), by_alias), value.__dict__
         extra = value.__pydantic_extra__ or {}
-        value = {keys[name]: own[name] for name in value.model_fields_set if name in keys} | extra
+        value = {keys[name]: fields[name] for name in value.model_fields_set if name in keys} | extra
     # Most values are plain already; a call for each would take half of the time that one more step costs.
     if isinstance(value, dict):
         return {key: item if type(item) in _PLAIN else as_data(item, by_alias=by_alias) for key, item in value.items()}

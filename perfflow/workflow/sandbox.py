@@ -102,16 +102,16 @@ def weight(value: Any) -> int:
     """
     total, waiting = 0, [value]
     while waiting and total <= LONGEST:
-        item = waiting.pop()
-        if isinstance(item, str):
-            total += max(len(item), 1)
-        elif isinstance(item, list | tuple | dict):
-            total += len(item) + 1
+        part = waiting.pop()
+        if isinstance(part, str):
+            total += max(len(part), 1)
+        elif isinstance(part, list | tuple | dict):
+            total += len(part) + 1
             if total <= LONGEST:
-                waiting += [*item, *item.values()] if isinstance(item, dict) else item
+                waiting += [*part, *part.values()] if isinstance(part, dict) else part
         else:
             # About three bits of an integer make one digit.
-            total += item.bit_length() // 3 if isinstance(item, int) and item.bit_length() > 3 else 1
+            total += part.bit_length() // 3 if isinstance(part, int) and part.bit_length() > 3 else 1
     return total
 
 
@@ -205,7 +205,7 @@ _OWN: Mapping[str, Callable[..., Any]] = {
 @cache
 def environment(as_raw: Callable[[Any], Raw]) -> Sandbox:
     """Return the environment; ``as_raw`` is the filter that disables shell quoting."""
-    found = Sandbox(
+    sandbox = Sandbox(
         block_start_string="\0%",
         block_end_string="%\0",
         variable_start_string=OPEN,
@@ -216,8 +216,10 @@ def environment(as_raw: Callable[[Any], Raw]) -> Sandbox:
         keep_trailing_newline=True,
         optimized=False,
     )
-    found.globals.clear()
-    known = {name: found.filters[name] for name in FILTERS if name not in _OWN}
-    found.filters = {name: _limited_filter(function) for name, function in {**known, **_OWN}.items()} | {"raw": as_raw}
-    found.tests = {name: found.tests[name] for name in TESTS}
-    return found
+    sandbox.globals.clear()
+    known = {name: sandbox.filters[name] for name in FILTERS if name not in _OWN}
+    sandbox.filters = {name: _limited_filter(function) for name, function in {**known, **_OWN}.items()} | {
+        "raw": as_raw
+    }
+    sandbox.tests = {name: sandbox.tests[name] for name in TESTS}
+    return sandbox

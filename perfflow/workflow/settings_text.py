@@ -121,13 +121,13 @@ class _Draft:
         pair = _pairs(_pairs(self._root).get("params", (None, None))[1]).get(name)
         if pair is None:
             raise self.refuse(0, f"params.{name}", "the file has no such parameter", value)
-        key, found = pair
-        if found.id != "mapping" or self._alias(key):
+        key, node = pair
+        if node.id != "mapping" or self._alias(key):
             self.replace(("params", name), pair, value)
-        elif "default" in _pairs(found):
-            self.replace(("params", name, "default"), _pairs(found)["default"], value)
+        elif "default" in _pairs(node):
+            self.replace(("params", name, "default"), _pairs(node)["default"], value)
         else:
-            self._insert(("params", name), found, {"default": value})
+            self._insert(("params", name), node, {"default": value})
 
     def replace(self, loc: Loc, pair: Pair, value: Any) -> None:
         """Replace a scalar by another one in the same quotes."""

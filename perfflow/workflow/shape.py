@@ -3,10 +3,9 @@
 pydantic reports every member of a union and uses Python's names of types. This module turns each mistake into one
 problem in YAML terms. It also records the parts that were left out, so that later checks do not report them again.
 
-Generate the JSON Schema of workflow files from the models and the options of the tools, for editors.
-
-Editors complete the names of tools and their keys under ``with``, and show descriptions. The schema does not check the
-values of these keys, since any of them may be an expression or come from a candidate; ``perfflow validate`` does.
+``schema`` generates the JSON Schema of workflow files from the models and the options of the tools. Editors use it to
+complete the names of tools and their keys under ``with``, and to show descriptions. It does not check the values of
+these keys, since any of them may be an expression or come from a candidate; ``perfflow validate`` does.
 """
 
 from __future__ import annotations
@@ -379,8 +378,8 @@ def _tool_hint(uses: str, key: str, value: Any) -> str:
     tool = registry.find(similar.TOOLS.get(uses, uses))
     if tool:
         options = keys_of(tool.options)
-        own = "command" if word == "run" and "command" in options else similar.key_meant(key, options)
-        return f"write `with: {{{own}: {flow(value)}}}`" if word == "run" or similar.is_habit(key, own) else ""
+        meant = "command" if word == "run" and "command" in options else similar.key_meant(key, options)
+        return f"write `with: {{{meant}: {flow(value)}}}`" if word == "run" or similar.is_habit(key, meant) else ""
     if word in DOING:
         return f"write `{_action(key, word, value)}`"
     named = "" if uses else similar.TOOLS.get(key.lower()) or (key if registry.find(key) else "")
@@ -448,17 +447,17 @@ def schema() -> dict[str, Any]:
         # Old versions of pydantic cannot serialize a default whose model was not built yet.
         part.model_rebuild()
         parts += part.__subclasses__()
-    found = Workflow.model_json_schema(by_alias=True, mode="validation")
-    _add_tools(found["$defs"])
+    generated = Workflow.model_json_schema(by_alias=True, mode="validation")
+    _add_tools(generated["$defs"])
     for name, forms in _SHORT_FORMS.items():
-        full = found["$defs"][name]
-        found["$defs"][name] = {"anyOf": [full, *forms], "description": full.pop("description", "")}
-    _forbid_other_names(found)
+        full = generated["$defs"][name]
+        generated["$defs"][name] = {"anyOf": [full, *forms], "description": full.pop("description", "")}
+    _forbid_other_names(generated)
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "$id": "workflow.schema.json",
         "title": "perfflow workflow",
-        **{key: value for key, value in found.items() if key != "title"},
+        **{key: value for key, value in generated.items() if key != "title"},
     }
 
 

@@ -1,14 +1,14 @@
-"""Build shell text from literal parts and values, and quote each value for the place where it is inserted.
+"""Insert values into shell text, quoted for their place, and find shell syntax in commands that run without a shell.
 
-``shlex.quote`` alone is correct only outside quotes: in ``"..."`` its quotes would become part of the value, and a
-``$(command)`` in the value would be executed. A value is refused where no quoting is safe (inside backquotes or
-``${...}``, after ``$`` or a backslash), and where this parser cannot determine how bash reads the text.
+``ShellText`` builds text from literal parts and values. ``shlex.quote`` alone is correct only outside quotes: in
+``"..."`` its quotes would become part of the value, and a ``$(command)`` in the value would be executed. A value is
+refused where no quoting is safe (inside backquotes or ``${...}``, after ``$`` or a backslash), and where this parser
+cannot determine how bash reads the text.
 
-Find shell syntax in commands that run without a shell, where it would be passed as an ordinary argument.
-
-Split into words, ``python3 s.py < n.txt`` runs with the arguments ``<`` and ``n.txt``, and ``true && sleep 1`` runs
-only ``true``: the wrong program would be measured without an error. Quoting follows ``shlex.split``, which splits the
-command.
+``needs_shell`` and ``first_word`` find shell syntax in commands that run without a shell, where it would be passed as
+an ordinary argument. Split into words, ``python3 s.py < n.txt`` runs with the arguments ``<`` and ``n.txt``, and ``true
+&& sleep 1`` runs only ``true``: the wrong program would be measured without an error. Quoting follows ``shlex.split``,
+which splits the command.
 """
 
 from __future__ import annotations

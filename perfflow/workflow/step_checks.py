@@ -1,13 +1,11 @@
-"""Check the keys of a step: its action, tool, needs, limits, matrix and parsed figures.
+"""Check the keys of each step and stage, and the defaults and parameters of a workflow file.
 
-Check the optimize stage: each candidate changes the tree in one way, and its patch file exists.
-
-Check the names of stages: a misspelt name is an error, because its steps would get another role.
-
-In a stage `optimise` a candidate would edit the user's own tree, and in `verfy` a failing command would not be a
-failed check.
-
-Check the keys ``scaling``, ``scenario``, ``confirms``, ``variants`` and ``compare`` of a step.
+- ``check`` checks a step: its action, tool, needs, limits, matrix and parsed figures.
+- ``check_candidate`` checks the optimize stage: each candidate changes the tree in one way, and its patch file exists.
+- ``check_stage_keys`` checks the names of stages: a misspelt name is an error, because its steps would get another
+  role. In a stage `optimise` a candidate would edit the user's own tree, and in `verfy` a failing command would not be
+  a failed check.
+- ``check_evidence`` checks the keys ``scaling``, ``scenario``, ``confirms``, ``variants`` and ``compare`` of a step.
 """
 
 from __future__ import annotations
@@ -42,244 +40,6 @@ from perfflow.workflow.roles import (
 )
 from perfflow.workflow.shape import keys_of, read_options
 from perfflow.workflow.yaml_hints import nearest_file
-
-_WAYS = ("patch", "ref", "run", "argv", "propose")
-"""Keys of a candidate that change files; ``env`` and ``params`` may be combined with one of them."""
-_SHARES = ("accept", "diminishing")
-EXAMPLE = "patch: change.patch, ref: BRANCH, run: COMMAND, propose: PROGRAM, env: {...} or params: {...}"
-
-
-def check_candidate(draft: Draft, stage: str, step: Step, loc: Loc) -> None:
-    """Check a step of the optimize stage; steps of other stages are skipped."""
-    if stage != CANDIDATES_STAGE:
-        return
-    if step.uses:
-        hint = f"a candidate changes the program; other stages measure it. Write one of {EXAMPLE}"
-        draft.complain((*loc, "uses"), "a candidate of the optimize stage cannot have `uses`", hint, key=True)
-    ways = [key for key in _WAYS if getattr(step, key) is not None]
-    for other in ways[1:]:
-        # `run` with `argv` is an error in any stage, and reported by the checks of steps.
-        if {ways[0], other} != {"run", "argv"}:
-            hint = "split it into two candidates, so that each changes one thing"
-            message = f"a candidate cannot have both `{ways[0]}` and `{other}`"
-            draft.complain((*loc, other), message, hint, key=True)
-    _check_patch(draft, step, (*loc, "patch"))
-
-
-def _check_patch(draft: Draft, step: Step, loc: Loc) -> None:
-    """Report a missing patch file now, before the run spends an hour on earlier stages."""
-    if step.patch is None or "${{" in step.patch:
-        return
-    path = draft.path.parent / step.patch
-    if not step.patch.strip() or "\0" in step.patch:
-        draft.complain(loc, f"invalid path {step.patch!r}", "name a file: patch: patches/change.patch")
-    elif path.is_dir():
-        draft.complain(loc, f"the patch {step.patch} is a directory", "name one of its files")
-    elif not path.is_file():
-        near = nearest_file(path) if draft.readable.holds(path) else None
-        default = "write a path relative to the workflow file"
-        hint = f"did you mean {Path(step.patch).with_name(near.name)}?" if near else default
-        draft.complain(loc, f"the patch {step.patch} does not exist", hint)
-
-
-def check_candidates(draft: Draft, stage: Stage, loc: Loc) -> None:
-    """Check the keys of the optimize stage itself."""
-    for key in _SHARES:
-        text = getattr(stage, key)
-        if text is None:
-            continue
-        try:
-            read_share(text)
-        except UnitError as error:
-            hint = error.hint if "%" in error.hint else f"write a percentage: {key}: 5%"
-            draft.complain((*loc, key), str(error), hint)
-
-
-_OF_CANDIDATES = ("technique", "patch", "ref", "propose", "params")
-"""Keys of a step that make it a candidate; ``why`` and ``hotspot`` are harmless elsewhere."""
-_OF_OPTIMIZE = ("objective", "guard", "accept", "diminishing", "attempts", "forbid", "max_diff", "check", "ruled_out")
-_LONG = 8
-"""Fewest letters of a name for which two wrong letters still count as misspelt."""
-
-
-def check_stage_keys(draft: Draft, stage: Stage, loc: Loc) -> None:
-    """Check the name and role of a stage, and report candidates outside the optimize stage."""
-    name = str(loc[1])
-    meant = "" if stage.role else similar.STAGES.get(name.lower(), "")
-    near = near_stage(name) or meant
-    known = STAGE_ROLES.get(name)
-    if near:
-        hint = f"write `{near}`, or choose a name that differs more and add a `role`"
-        if meant:
-            role = STAGE_ROLES[meant]
-            hint = f"write `{near}`, or keep the name and add its role: {name}: {{role: {role}, steps: [...]}}"
-        draft.complain(loc, f"unknown stage `{name}`; did you mean `{near}`?", hint, key=True)
-    elif known is not None and stage.role not in (None, known):
-        hint = "remove `role`, or rename the stage"
-        draft.complain((*loc, "role"), f"the stage `{name}` has the role {known}, not {stage.role}", hint)
-    elif known is None and stage.role is None and not draft.wrong_keys(loc) & {"", "role"}:
-        hint = f"{name}: {{role: work, steps: [...]}}; other roles are measure, profile and check"
-        draft.warn(loc, f"`{name}` is a stage of your own without a `role`, so its role is work", hint, key=True)
-    if name != CANDIDATES_STAGE and not near:
-        _refuse_candidates(draft, name, stage, loc)
-
-
-def near_stage(name: str) -> str:
-    """Return the predefined stage that a name misspells, or '' for a predefined or clearly different name.
-
-    A name with a digit or another word is intended: `build2`, `build-base`, `rebuild`, `prefill`.
-    """
-    if name in STAGES:
-        return ""
-    plain = name.lower()
-    squeezed = plain.replace("-", "").replace("_", "")
-    if squeezed in STAGES:
-        return squeezed
-    return next((known for known in STAGES if plain.isalpha() and _is_near(plain, known)), "")
-
-
-def _is_near(name: str, known: str) -> bool:
-    allowed = 2 if len(known) >= _LONG and name[0] == known[0] else 1
-    return abs(len(name) - len(known)) <= allowed and _mistypings(name, known) <= allowed
-
-
-def _mistypings(one: str, other: str) -> int:
-    """Return the edit distance of two words: missing, extra, wrong or swapped letters (Damerau-Levenshtein)."""
-    before: list[int] = []
-    above = list(range(len(other) + 1))
-    for i, letter in enumerate(one, 1):
-        row = [i]
-        for j, wanted in enumerate(other, 1):
-            cost = min(above[j] + 1, row[j - 1] + 1, above[j - 1] + (letter != wanted))
-            if i > 1 and j > 1 and letter == other[j - 2] and one[i - 2] == wanted:
-                cost = min(cost, before[j - 2] + 1)
-            row.append(cost)
-        before, above = above, row
-    return above[-1]
-
-
-def _refuse_candidates(draft: Draft, name: str, stage: Stage, loc: Loc) -> None:
-    """Report candidates outside the optimize stage: they would change the user's tree, and nothing would revert it."""
-    hint = f"move it to the stage `{CANDIDATES_STAGE}`, which tries each candidate in a separate tree"
-    for key in _OF_OPTIMIZE:
-        if getattr(stage, key) is not None:
-            written = key.replace("_", "-")
-            message = f"`{written}` is not allowed in the stage `{name}`"
-            draft.complain((*loc, written), message, hint, key=True)
-    for step in stage.steps:
-        for key in _candidate_keys(step):
-            message = f"`{key}` is not allowed in the stage `{name}`"
-            draft.complain((*draft.steps[step.id], key), message, hint, key=True)
-
-
-def _candidate_keys(step: Step) -> list[str]:
-    return [key for key in _OF_CANDIDATES if getattr(step, key) is not None]
-
-
-LEAST_SIZES = 3
-"""Fewest sizes from which growth can be fitted."""
-_COMPARED = "matrix: {cc: [gcc, clang]}, compare: cc"
-_EXAMPLE = "matrix: {size: [100, 1000, 10000]}, scaling: size"
-
-
-def check_evidence(draft: Draft, stage: str, step: Step, loc: Loc) -> None:
-    """Check these keys of one step."""
-    yields = role_of(step, stage, draft.workflow) in (Role.MEASURE, Role.PROFILE)
-    # A step with a mistake may measure once the mistake is fixed.
-    if not yields and not draft.wrong_keys(loc):
-        for key in ("scaling", "scenario", "confirms", "variants"):
-            if getattr(step, key) is not None:
-                hint = "use it with a tool that measures, or with `run` and `parse`"
-                draft.complain((*loc, key), f"`{key}` on a step that does not measure", hint, key=True)
-        if step.axis:
-            hint = "`compare: KEY` compares the cells of a `matrix` of a step that measures"
-            draft.complain((*loc, "compare"), "`compare` on a step that does not measure", hint, key=True)
-        return
-    _check_scaling(draft, step, loc)
-    _check_confirms(draft, step, loc)
-    _check_variants(draft, step, loc)
-    _check_compare(draft, step, loc)
-
-
-def _check_compare(draft: Draft, step: Step, loc: Loc) -> None:
-    key, place = step.axis, (*loc, "compare")
-    if not key or draft.wrong_keys((*loc, "matrix")):
-        return
-    if step.matrix is None:
-        if "matrix" not in draft.wrong_keys(loc):
-            draft.complain(place, "`compare` needs a `matrix` with the key", _COMPARED, key=True)
-    elif not (values := _values(step.matrix, key)):
-        hint = did_you_mean(key, step.matrix.axes, "matrix keys")
-        draft.complain(place, f"`compare`: the matrix has no key `{key}`", hint, find=key)
-    elif len(values) == 1 and not (isinstance(values[0], str) and OPEN in values[0]):
-        draft.complain(place, f"`compare`: matrix key `{key}` has one value only", "add a second value", find=key)
-    for other in ("candidate", "variants"):
-        if getattr(step, other) is not None:
-            hint = "split it into two steps, one for each comparison"
-            draft.complain(place, f"a step cannot have both `compare` and `{other}`", hint, key=True)
-    if step.scaling == key:
-        hint = "sizes are not compared with each other: compare another key"
-        draft.complain(place, f"`compare` and `scaling` of the same matrix key `{key}`", hint, key=True)
-
-
-def _check_scaling(draft: Draft, step: Step, loc: Loc) -> None:
-    key = step.scaling
-    if key is None or draft.wrong_keys((*loc, "matrix")):
-        return
-    place = (*loc, "scaling")
-    if step.matrix is None:
-        if "matrix" not in draft.wrong_keys(loc):
-            draft.complain(place, "`scaling` needs a `matrix` with the sizes", _EXAMPLE, key=True)
-        return
-    values = _values(step.matrix, key)
-    if not values:
-        hint = did_you_mean(key, step.matrix.axes, "matrix keys")
-        draft.complain(place, f"`scaling`: the matrix has no key `{key}`", hint, find=key)
-        return
-    odd = [value for value in values if not _is_size(value)]
-    for value in odd[:1]:
-        shown = str(value).lower() if isinstance(value, bool) else repr(value)
-        draft.complain(place, f"{shown} under matrix key `{key}` is not a size", "write numbers above 0", find=key)
-    sizes = {float(value) for value in values if _is_size(value)}
-    if not odd and len(sizes) < LEAST_SIZES:
-        message = f"`scaling` over `{key}` has {len(sizes)} sizes, but needs at least {LEAST_SIZES}"
-        draft.complain(place, message, "add sizes; the largest should be at least 10 times the smallest", find=key)
-
-
-def _values(matrix: Matrix, key: str) -> list[Scalar]:
-    """Return all values that cells have under a key."""
-    return [*matrix.axes.get(key, []), *(cell[key] for cell in matrix.include if key in cell)]
-
-
-def _is_size(value: Scalar) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < float("inf")
-
-
-def _check_confirms(draft: Draft, step: Step, loc: Loc) -> None:
-    if step.confirms is not None and step.scenario != "realistic" and "scenario" not in draft.wrong_keys(loc):
-        hint = "add `scenario: realistic` to this step; `confirms` names synthetic benchmarks"
-        draft.complain((*loc, "confirms"), "`confirms` needs `scenario: realistic`", hint, key=True)
-
-
-def _check_variants(draft: Draft, step: Step, loc: Loc) -> None:
-    variants, place = step.variants, (*loc, "variants")
-    if variants is None:
-        return
-    for key in ("baseline", "candidate"):
-        text = getattr(variants, key)
-        if text.count("*") != 1:
-            hint = 'write one `*` in place of the name of the benchmark: "*/scalar"'
-            draft.complain((*place, key), f"{text!r} under `variants` must contain exactly one `*`", hint)
-    if variants.baseline == variants.candidate:
-        draft.complain((*place, "candidate"), "`variants` compares a benchmark with itself", "name two variants")
-    if step.candidate is not None:
-        hint = "split it into two steps, one for each comparison"
-        draft.complain(place, "a step cannot have both `variants` and `candidate`", hint, key=True)
-    several = names_its_own_benchmarks(step) or (is_suite(step) and "*" in (step.benchmark or "*"))
-    if not several and not draft.wrong_keys(loc):
-        hint = "variants are benchmarks of a suite; to compare two commands, use `candidate`"
-        draft.complain(place, "`variants` on a step that measures one benchmark", hint, key=True)
-
 
 _MOVE = "a stage that measures times `run`; if the step prepares something, move it to the stage `build`"
 _STREAMS = ("discard", "pipe")
@@ -348,8 +108,8 @@ def _check_action(draft: Draft, stage: str, step: Step, loc: Loc) -> None:
         hint = "add `uses`, `run` or `argv`" if stage != CANDIDATES_STAGE else f"add {EXAMPLE}"
         draft.complain(loc, f"step `{step.id}` does nothing", hint)
     if step.with_ and not step.uses and "uses" not in draft.wrong_keys(loc):
-        own = "write the command without `with`: run: COMMAND"
-        hint = own if "command" in step.with_ else "name a tool: `uses: perf`"
+        without_tool = "write the command without `with`: run: COMMAND"
+        hint = without_tool if "command" in step.with_ else "name a tool: `uses: perf`"
         draft.complain((*loc, "with"), "`with` needs `uses`", hint, key=True)
     if step.timed and step.candidate and step.candidate.with_:
         hint = "write the command of the candidate: `candidate: COMMAND`, or `candidate: {command: COMMAND, env: ...}`"
@@ -373,12 +133,12 @@ def _check_tool(draft: Draft, _stage: str, step: Step, loc: Loc) -> None:
     variations = [(step.with_, step.with_, (*loc, "with"))]
     if step.candidate and step.candidate.with_:
         variations.append((step.candidate.with_, step.with_ | step.candidate.with_, (*loc, "candidate", "with")))
-    own = set(keys_of(Step)) - set(keys_of(tool.options))
+    keys_of_step = set(keys_of(Step)) - set(keys_of(tool.options))
     for written, values, place in variations:
-        for key in own & set(written):
+        for key in keys_of_step & set(written):
             message = f"`{key}` is a key of the step, not of the tool"
             draft.complain((*place, key), message, "move it out of `with`", key=True)
-        options = {key: value for key, value in values.items() if key not in own}
+        options = {key: value for key, value in values.items() if key not in keys_of_step}
         shaped = read_options(draft.document, tool.options, options, place)
         # Values that a candidate inherits from its step are reported for the step.
         shared = {*keys_of(tool.options), *step.with_} - set(written) if values is not written else set()
@@ -594,6 +354,245 @@ def _parsed_metrics(draft: Draft, parse: Parse, place: Loc) -> dict[str, Loc]:
 
 
 _REGEX_HINT = "use the syntax of Python's re module; write \\( and \\[ for literal brackets"
+
+
+_WAYS = ("patch", "ref", "run", "argv", "propose")
+"""Keys of a candidate that change files; ``env`` and ``params`` may be combined with one of them."""
+_SHARES = ("accept", "diminishing")
+EXAMPLE = "patch: change.patch, ref: BRANCH, run: COMMAND, propose: PROGRAM, env: {...} or params: {...}"
+
+
+def check_candidate(draft: Draft, stage: str, step: Step, loc: Loc) -> None:
+    """Check a step of the optimize stage; steps of other stages are skipped."""
+    if stage != CANDIDATES_STAGE:
+        return
+    if step.uses:
+        hint = f"a candidate changes the program; other stages measure it. Write one of {EXAMPLE}"
+        draft.complain((*loc, "uses"), "a candidate of the optimize stage cannot have `uses`", hint, key=True)
+    ways = [key for key in _WAYS if getattr(step, key) is not None]
+    for other in ways[1:]:
+        # `run` with `argv` is an error in any stage, and reported by the checks of steps.
+        if {ways[0], other} != {"run", "argv"}:
+            hint = "split it into two candidates, so that each changes one thing"
+            message = f"a candidate cannot have both `{ways[0]}` and `{other}`"
+            draft.complain((*loc, other), message, hint, key=True)
+    _check_patch(draft, step, (*loc, "patch"))
+
+
+def _check_patch(draft: Draft, step: Step, loc: Loc) -> None:
+    """Report a missing patch file now, before the run spends an hour on earlier stages."""
+    if step.patch is None or "${{" in step.patch:
+        return
+    path = draft.path.parent / step.patch
+    if not step.patch.strip() or "\0" in step.patch:
+        draft.complain(loc, f"invalid path {step.patch!r}", "name a file: patch: patches/change.patch")
+    elif path.is_dir():
+        draft.complain(loc, f"the patch {step.patch} is a directory", "name one of its files")
+    elif not path.is_file():
+        near = nearest_file(path) if draft.readable.holds(path) else None
+        default = "write a path relative to the workflow file"
+        hint = f"did you mean {Path(step.patch).with_name(near.name)}?" if near else default
+        draft.complain(loc, f"the patch {step.patch} does not exist", hint)
+
+
+def check_candidates(draft: Draft, stage: Stage, loc: Loc) -> None:
+    """Check the keys of the optimize stage itself."""
+    for key in _SHARES:
+        text = getattr(stage, key)
+        if text is None:
+            continue
+        try:
+            read_share(text)
+        except UnitError as error:
+            hint = error.hint if "%" in error.hint else f"write a percentage: {key}: 5%"
+            draft.complain((*loc, key), str(error), hint)
+
+
+_OF_CANDIDATES = ("technique", "patch", "ref", "propose", "params")
+"""Keys of a step that make it a candidate; ``why`` and ``hotspot`` are harmless elsewhere."""
+_OF_OPTIMIZE = ("objective", "guard", "accept", "diminishing", "attempts", "forbid", "max_diff", "check", "ruled_out")
+_LONG = 8
+"""Fewest letters of a name for which two wrong letters still count as misspelt."""
+
+
+def check_stage_keys(draft: Draft, stage: Stage, loc: Loc) -> None:
+    """Check the name and role of a stage, and report candidates outside the optimize stage."""
+    name = str(loc[1])
+    meant = "" if stage.role else similar.STAGES.get(name.lower(), "")
+    near = near_stage(name) or meant
+    known = STAGE_ROLES.get(name)
+    if near:
+        hint = f"write `{near}`, or choose a name that differs more and add a `role`"
+        if meant:
+            role = STAGE_ROLES[meant]
+            hint = f"write `{near}`, or keep the name and add its role: {name}: {{role: {role}, steps: [...]}}"
+        draft.complain(loc, f"unknown stage `{name}`; did you mean `{near}`?", hint, key=True)
+    elif known is not None and stage.role not in (None, known):
+        hint = "remove `role`, or rename the stage"
+        draft.complain((*loc, "role"), f"the stage `{name}` has the role {known}, not {stage.role}", hint)
+    elif known is None and stage.role is None and not draft.wrong_keys(loc) & {"", "role"}:
+        hint = f"{name}: {{role: work, steps: [...]}}; other roles are measure, profile and check"
+        draft.warn(loc, f"`{name}` is a stage of your own without a `role`, so its role is work", hint, key=True)
+    if name != CANDIDATES_STAGE and not near:
+        _refuse_candidates(draft, name, stage, loc)
+
+
+def near_stage(name: str) -> str:
+    """Return the predefined stage that a name misspells, or '' for a predefined or clearly different name.
+
+    A name with a digit or another word is intended: `build2`, `build-base`, `rebuild`, `prefill`.
+    """
+    if name in STAGES:
+        return ""
+    plain = name.lower()
+    squeezed = plain.replace("-", "").replace("_", "")
+    if squeezed in STAGES:
+        return squeezed
+    return next((known for known in STAGES if plain.isalpha() and _is_near(plain, known)), "")
+
+
+def _is_near(name: str, known: str) -> bool:
+    allowed = 2 if len(known) >= _LONG and name[0] == known[0] else 1
+    return abs(len(name) - len(known)) <= allowed and _mistypings(name, known) <= allowed
+
+
+def _mistypings(one: str, other: str) -> int:
+    """Return the edit distance of two words: missing, extra, wrong or swapped letters (Damerau-Levenshtein)."""
+    before: list[int] = []
+    above = list(range(len(other) + 1))
+    for i, letter in enumerate(one, 1):
+        row = [i]
+        for j, wanted in enumerate(other, 1):
+            cost = min(above[j] + 1, row[j - 1] + 1, above[j - 1] + (letter != wanted))
+            if i > 1 and j > 1 and letter == other[j - 2] and one[i - 2] == wanted:
+                cost = min(cost, before[j - 2] + 1)
+            row.append(cost)
+        before, above = above, row
+    return above[-1]
+
+
+def _refuse_candidates(draft: Draft, name: str, stage: Stage, loc: Loc) -> None:
+    """Report candidates outside the optimize stage: they would change the user's tree, and nothing would revert it."""
+    hint = f"move it to the stage `{CANDIDATES_STAGE}`, which tries each candidate in a separate tree"
+    for key in _OF_OPTIMIZE:
+        if getattr(stage, key) is not None:
+            written = key.replace("_", "-")
+            message = f"`{written}` is not allowed in the stage `{name}`"
+            draft.complain((*loc, written), message, hint, key=True)
+    for step in stage.steps:
+        for key in _candidate_keys(step):
+            message = f"`{key}` is not allowed in the stage `{name}`"
+            draft.complain((*draft.steps[step.id], key), message, hint, key=True)
+
+
+def _candidate_keys(step: Step) -> list[str]:
+    return [key for key in _OF_CANDIDATES if getattr(step, key) is not None]
+
+
+LEAST_SIZES = 3
+"""Fewest sizes from which growth can be fitted."""
+_COMPARED = "matrix: {cc: [gcc, clang]}, compare: cc"
+_EXAMPLE = "matrix: {size: [100, 1000, 10000]}, scaling: size"
+
+
+def check_evidence(draft: Draft, stage: str, step: Step, loc: Loc) -> None:
+    """Check ``scaling``, ``scenario``, ``confirms``, ``variants`` and ``compare`` of one step."""
+    yields = role_of(step, stage, draft.workflow) in (Role.MEASURE, Role.PROFILE)
+    # A step with a mistake may measure once the mistake is fixed.
+    if not yields and not draft.wrong_keys(loc):
+        for key in ("scaling", "scenario", "confirms", "variants"):
+            if getattr(step, key) is not None:
+                hint = "use it with a tool that measures, or with `run` and `parse`"
+                draft.complain((*loc, key), f"`{key}` on a step that does not measure", hint, key=True)
+        if step.axis:
+            hint = "`compare: KEY` compares the cells of a `matrix` of a step that measures"
+            draft.complain((*loc, "compare"), "`compare` on a step that does not measure", hint, key=True)
+        return
+    _check_scaling(draft, step, loc)
+    _check_confirms(draft, step, loc)
+    _check_variants(draft, step, loc)
+    _check_compare(draft, step, loc)
+
+
+def _check_compare(draft: Draft, step: Step, loc: Loc) -> None:
+    key, place = step.axis, (*loc, "compare")
+    if not key or draft.wrong_keys((*loc, "matrix")):
+        return
+    if step.matrix is None:
+        if "matrix" not in draft.wrong_keys(loc):
+            draft.complain(place, "`compare` needs a `matrix` with the key", _COMPARED, key=True)
+    elif not (values := _values(step.matrix, key)):
+        hint = did_you_mean(key, step.matrix.axes, "matrix keys")
+        draft.complain(place, f"`compare`: the matrix has no key `{key}`", hint, find=key)
+    elif len(values) == 1 and not (isinstance(values[0], str) and OPEN in values[0]):
+        draft.complain(place, f"`compare`: matrix key `{key}` has one value only", "add a second value", find=key)
+    for other in ("candidate", "variants"):
+        if getattr(step, other) is not None:
+            hint = "split it into two steps, one for each comparison"
+            draft.complain(place, f"a step cannot have both `compare` and `{other}`", hint, key=True)
+    if step.scaling == key:
+        hint = "sizes are not compared with each other: compare another key"
+        draft.complain(place, f"`compare` and `scaling` of the same matrix key `{key}`", hint, key=True)
+
+
+def _check_scaling(draft: Draft, step: Step, loc: Loc) -> None:
+    key = step.scaling
+    if key is None or draft.wrong_keys((*loc, "matrix")):
+        return
+    place = (*loc, "scaling")
+    if step.matrix is None:
+        if "matrix" not in draft.wrong_keys(loc):
+            draft.complain(place, "`scaling` needs a `matrix` with the sizes", _EXAMPLE, key=True)
+        return
+    values = _values(step.matrix, key)
+    if not values:
+        hint = did_you_mean(key, step.matrix.axes, "matrix keys")
+        draft.complain(place, f"`scaling`: the matrix has no key `{key}`", hint, find=key)
+        return
+    odd = [value for value in values if not _is_size(value)]
+    for value in odd[:1]:
+        shown = str(value).lower() if isinstance(value, bool) else repr(value)
+        draft.complain(place, f"{shown} under matrix key `{key}` is not a size", "write numbers above 0", find=key)
+    sizes = {float(value) for value in values if _is_size(value)}
+    if not odd and len(sizes) < LEAST_SIZES:
+        message = f"`scaling` over `{key}` has {len(sizes)} sizes, but needs at least {LEAST_SIZES}"
+        draft.complain(place, message, "add sizes; the largest should be at least 10 times the smallest", find=key)
+
+
+def _values(matrix: Matrix, key: str) -> list[Scalar]:
+    """Return all values that cells have under a key."""
+    return [*matrix.axes.get(key, []), *(cell[key] for cell in matrix.include if key in cell)]
+
+
+def _is_size(value: Scalar) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < float("inf")
+
+
+def _check_confirms(draft: Draft, step: Step, loc: Loc) -> None:
+    if step.confirms is not None and step.scenario != "realistic" and "scenario" not in draft.wrong_keys(loc):
+        hint = "add `scenario: realistic` to this step; `confirms` names synthetic benchmarks"
+        draft.complain((*loc, "confirms"), "`confirms` needs `scenario: realistic`", hint, key=True)
+
+
+def _check_variants(draft: Draft, step: Step, loc: Loc) -> None:
+    variants, place = step.variants, (*loc, "variants")
+    if variants is None:
+        return
+    for key in ("baseline", "candidate"):
+        text = getattr(variants, key)
+        if text.count("*") != 1:
+            hint = 'write one `*` in place of the name of the benchmark: "*/scalar"'
+            draft.complain((*place, key), f"{text!r} under `variants` must contain exactly one `*`", hint)
+    if variants.baseline == variants.candidate:
+        draft.complain((*place, "candidate"), "`variants` compares a benchmark with itself", "name two variants")
+    if step.candidate is not None:
+        hint = "split it into two steps, one for each comparison"
+        draft.complain(place, "a step cannot have both `variants` and `candidate`", hint, key=True)
+    several = names_its_own_benchmarks(step) or (is_suite(step) and "*" in (step.benchmark or "*"))
+    if not several and not draft.wrong_keys(loc):
+        hint = "variants are benchmarks of a suite; to compare two commands, use `candidate`"
+        draft.complain(place, "`variants` on a step that measures one benchmark", hint, key=True)
+
 
 _RULES: tuple[Callable[[Draft, str, Step, Loc], None], ...] = (
     _check_action,

@@ -1,14 +1,12 @@
-"""Parse YAML text into nodes with their positions.
+"""Read YAML files into nodes with their positions, and write values as YAML.
 
-PyYAML's C loader with the scalars of the YAML 1.2 core schema (no ``on``/``no`` booleans, no sexagesimals, no dates),
-and limits that keep a hostile file from exhausting the memory or the stack.
-
-Write one value as YAML.
-
-Limit the files that perfflow reads for a workflow: regular files of at most 1 MiB in allowed folders.
-
-A workflow may come from somebody else, and error messages show lines of the files that it names. So perfflow reads
-such files only inside the allowed folders, and follows no link out of them.
+- ``Readable`` limits the files that perfflow reads for a workflow: regular files of at most 1 MiB in allowed folders. A
+  workflow may come from somebody else, and error messages show lines of the files that it names. So perfflow reads such
+  files only inside the allowed folders, and follows no link out of them.
+- ``read_file`` and ``read_text`` parse YAML: PyYAML's C loader with the scalars of the YAML 1.2 core schema (no
+  ``on``/``no`` booleans, no sexagesimals, no dates), and limits that keep a hostile file from exhausting the memory or
+  the stack.
+- ``scalar`` and ``flow`` write one value.
 """
 
 from __future__ import annotations
@@ -250,10 +248,10 @@ def _syntax_problem(error: yaml.YAMLError, name: str, lines: list[str]) -> Probl
         return _problem_at(hinted.line, hinted.column, name, lines, hinted.message, hinted.hint)
     start = getattr(error, "context_mark", None)
     context = str(getattr(error, "context", None) or "")
-    said, hint = yaml_hints.for_parser_message(message, (start.line, start.column) if start else None, context)
+    text, hint = yaml_hints.for_parser_message(message, (start.line, start.column) if start else None, context)
     # For quotes and keys, show the start: the parser only fails further down.
     at = start if start and ("scalar" in context or "simple key" in context) else mark
-    return _problem_at(at.line, at.column, name, lines, said, hint)
+    return _problem_at(at.line, at.column, name, lines, text, hint)
 
 
 def _problem_at(line: int, column: int, name: str, lines: list[str], message: str, hint: str) -> Problem:

@@ -1,11 +1,9 @@
-"""JSON answers of the server's tools, with schemas: parts of result.json, without samples and diffs.
+"""Make the JSON answers of the server's tools from stored runs, and write a submitted patch as a workflow.
 
-Numbers are in base units, shares are fractions of 1. Keys have the same meaning as in result.json, whose folder each
-answer names.
-
-Answers from stored runs. Starts nothing and writes nothing.
-
-Writes a patch, and a workflow that has it as its only candidate. Both files are kept for humans to read.
+- Schemas of the answers: parts of result.json, without samples and diffs. Keys have the same meaning as in result.json,
+  whose folder each answer names. Numbers are in base units, shares are fractions of 1.
+- Answers from stored runs. This starts nothing and writes nothing.
+- ``submit`` writes a patch, and a workflow that has it as its only candidate. Both files are kept for humans to read.
 """
 
 from __future__ import annotations
@@ -338,8 +336,8 @@ def folder_named(limits: SessionLimits, name: str) -> Path:
                     raise UserError.of(f"{place / file} is a link", "delete it")
             run_folder.require_ended(place)
             return place.resolve()
-    found = run_folder.find(limits.root, str(limits.root / run_folder.HOME / "runs" / name))
-    raise UserError.of(f"{found}: no run there")
+    folder = run_folder.find(limits.root, str(limits.root / run_folder.HOME / "runs" / name))
+    raise UserError.of(f"{folder}: no run there")
 
 
 def folder_of(limits: SessionLimits, result: Result) -> Path:
@@ -394,11 +392,11 @@ def hotspots(limits: SessionLimits, folder: Path, benchmark: str, most: int, con
     known = sorted({item.benchmark for item in result.hotspots})
     if benchmark and result.hotspots and benchmark not in known:
         raise UserError.of(f"no hotspot of {benchmark!r}", f"benchmarks with hotspots: {', '.join(known)}")
-    found = [item for item in result.hotspots if benchmark in ("", item.benchmark)]
-    note = f"{len(found) - most} more; ask with a larger `limit`" if len(found) > most else ""
+    chosen = [item for item in result.hotspots if benchmark in ("", item.benchmark)]
+    note = f"{len(chosen) - most} more; ask with a larger `limit`" if len(chosen) > most else ""
     if not result.hotspots:
         note = "the run has no profile: run a workflow whose `profile` stage names a profiler, such as `uses: auto`"
-    shown = [_with_lines(limits, item, context) for item in found[:most]]
+    shown = [_with_lines(limits, item, context) for item in chosen[:most]]
     return Hotspots(run=folder.name, folder=str(folder), hotspots=shown, note=note)
 
 
@@ -406,19 +404,19 @@ def _failed(step: StepResult) -> bool:
     return step.status in ("failed", "timeout") or (step.status == "skipped" and step.selected and bool(step.reason))
 
 
-def _with_lines(limits: SessionLimits, item: HotspotResult, context: int) -> Hotspot:
+def _with_lines(limits: SessionLimits, hotspot: HotspotResult, context: int) -> Hotspot:
     first, lines, note = 0, list[str](), ""
-    if not item.file or item.line < 1:
+    if not hotspot.file or hotspot.line < 1:
         note = "the profile does not name a line"
     else:
         try:
-            first, lines = _lines(limits.inside(item.file), item.line, context)
-            note = "" if lines else f"{item.file} has fewer lines now than when it was profiled"
+            first, lines = _lines(limits.inside(hotspot.file), hotspot.line, context)
+            note = "" if lines else f"{hotspot.file} has fewer lines now than when it was profiled"
         except UserError:
-            note = f"{item.file} is outside the project"
+            note = f"{hotspot.file} is outside the project"
         except OSError as error:
-            note = f"{item.file}: {error.strerror}"
-    return Hotspot(**item.model_dump(), first_line=first, lines=lines, lines_note=note)
+            note = f"{hotspot.file}: {error.strerror}"
+    return Hotspot(**hotspot.model_dump(), first_line=first, lines=lines, lines_note=note)
 
 
 def _lines(path: Path, line: int, context: int) -> tuple[int, list[str]]:

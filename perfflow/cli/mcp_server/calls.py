@@ -1,4 +1,4 @@
-"""Runs the call of a tool as a ``perfflow`` command in its own process, and reports its progress.
+"""Run the call of a tool as a ``perfflow`` command in its own process, and report its progress.
 
 A separate process has four reasons. Only the main thread gets ^C and SIGTERM, and it serves the protocol. The protocol
 uses standard output. A process that starts measured programs must do nothing else meanwhile. And the client gets the

@@ -52,13 +52,13 @@ class SessionLimits:
         ``usual``: seconds, if the call requests none. Raises UserError for a text that is not a duration.
         """
         try:
-            wanted = duration(asked) if asked is not None else usual
+            seconds = duration(asked) if asked is not None else usual
         except UnitError as error:
             raise UserError.of(f"budget: {error}", "write 90s, 10m or 1h 30m") from error
-        if wanted is None or wanted <= self.budget:
-            return f"{wanted or self.budget:g}s", ""
+        if seconds is None or seconds <= self.budget:
+            return f"{seconds or self.budget:g}s", ""
         note = (
-            f"the budget of {wanted:g} s was cut to {self.budget:g} s, the limit of the server (perfflow mcp --budget)"
+            f"the budget of {seconds:g} s was cut to {self.budget:g} s, the limit of the server (perfflow mcp --budget)"
         )
         return f"{self.budget:g}s", note if asked is not None else ""
 
@@ -83,8 +83,8 @@ class SessionLimits:
         """
         require_text("a workflow", name)
         if _NAME.fullmatch(name) and not (self.root / name).exists():
-            own = (self.root / search_path.FOLDER / f"{name}{suffix}" for suffix in search_path.WORKFLOW_SUFFIXES)
-            for path in own:
+            paths = (self.root / search_path.FOLDER / f"{name}{suffix}" for suffix in search_path.WORKFLOW_SUFFIXES)
+            for path in paths:
                 if path.is_symlink() or path.exists():
                     return self._file(str(path), name)
             if Path(name).suffix not in search_path.WORKFLOW_SUFFIXES:
@@ -107,7 +107,7 @@ class SessionLimits:
 
 def settings(params: Mapping[str, Scalar] | None) -> list[str]:
     """Return options that set parameters. Raises UserError for an invalid name of a parameter."""
-    found = []
+    words = []
     for name, value in (params or {}).items():
         if not _PARAMETER.fullmatch(name):
             raise UserError.of(
@@ -115,8 +115,8 @@ def settings(params: Mapping[str, Scalar] | None) -> list[str]:
             )
         text = str(value).lower() if isinstance(value, bool) else str(value)
         require_text(f"the parameter {name}", text, empty=True)
-        found.append(f"--set={name}={text}")
-    return found
+        words.append(f"--set={name}={text}")
+    return words
 
 
 def require_text(what: str, text: str, *, empty: bool = False) -> None:

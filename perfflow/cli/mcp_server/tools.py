@@ -172,8 +172,8 @@ class Tools:
         allowed, _ = self._limits.time(budget)
         words = ["bisect", *_QUIET, f"--budget={allowed}", f"--good={good}", f"--bad={bad}", *_each("only", only)]
         words += [*_option("benchmark", benchmark), *_option("metric", metric), *self._resumed(resume)]
-        found = await self._calls.measure([*words, "--", name], _progress_of(ctx))
-        return Bisection.model_validate(found)
+        answer = await self._calls.measure([*words, "--", name], _progress_of(ctx))
+        return Bisection.model_validate(answer)
 
     def explain(self, run: RunId = "latest") -> RunAnswer:
         """Explain the verdict of a stored run: its reasons, failed steps and functions. Runs no project code."""

@@ -125,7 +125,7 @@ def expanded(arguments: Sequence[str], folder: str, depth: int = 0) -> list[str]
 
 def split(text: str) -> list[str]:
     """Split the text of a response file by the rules of GNU's ``buildargv``: quotes, and backslash before anything."""
-    found: list[str] = []
+    finished: list[str] = []
     word: list[str] | None = None
     quote = ""
     letters = iter(text)
@@ -140,12 +140,12 @@ def split(text: str) -> list[str]:
         elif letter in "'\"":
             quote, word = letter, word or []
         elif letter.isspace():
-            found += ["".join(word)] if word is not None else []
+            finished += ["".join(word)] if word is not None else []
             word = None
         else:
             word = word if word is not None else []
             word.append(letter)
-    return [*found, "".join(word)] if word is not None else found
+    return [*finished, "".join(word)] if word is not None else finished
 
 
 def quoted(arguments: Sequence[str]) -> str:

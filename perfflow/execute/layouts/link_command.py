@@ -1,6 +1,6 @@
-"""A recorded link as a command that can be repeated with other output files and additional arguments.
+"""A recorded link as a command that can be repeated with other output files, arguments or linkers.
 
-Linkers that can order functions: find those that suit a build, and build their arguments.
+First the command itself. Then the linkers that can order functions: those that suit a build, and their arguments.
 """
 
 from __future__ import annotations
@@ -114,18 +114,18 @@ def prepared(link: RecordedLink, arguments: Sequence[str], work: Path) -> LinkCo
         raise LayoutsRefusedError(f"{link.folder}, where {link.output.name} was linked, is gone: build it again")
     command = LinkCommand(link.driver, (), link.folder, link.environment, link.output.name)
     options = _compile_options(arguments)
-    found: list[str] = []
+    words: list[str] = []
     language = ""
     for index, option, value in driver_arguments.words(_without_reports(arguments)):
         if option == "-x":
             language = value
         elif not option and driver_arguments.is_source(value, language):
-            found.append(_compiled(command, options, value, language, work / f"{index}.o"))
+            words.append(_compiled(command, options, value, language, work / f"{index}.o"))
         elif option in _DEPENDENCIES | _DEPENDENCY_FILES or _is_output(option, value):
             pass
         else:
-            found += [word for word in (option, value) if word]
-    return replace(command, arguments=tuple(found))
+            words += [word for word in (option, value) if word]
+    return replace(command, arguments=tuple(words))
 
 
 def _is_output(option: str, value: str) -> bool:
@@ -157,7 +157,7 @@ def _compile_options(arguments: Sequence[str]) -> list[str]:
 
 def _without_reports(arguments: Sequence[str]) -> list[str]:
     """Return the arguments without options that write maps and dependency files."""
-    found: list[str] = []
+    kept: list[str] = []
     words = iter(arguments)
     for word in words:
         if word == "-Xlinker":
@@ -165,13 +165,13 @@ def _without_reports(arguments: Sequence[str]) -> list[str]:
             if value in _REPORTS:
                 next(words, ""), next(words, "")
             elif not value.startswith(_JOINED_REPORTS):
-                found += [word, value]
+                kept += [word, value]
         elif word.startswith("-Wl,"):
             parts = _parts_without_reports(word.split(",")[1:])
-            found += [f"-Wl,{','.join(parts)}"] if parts else []
+            kept += [f"-Wl,{','.join(parts)}"] if parts else []
         else:
-            found.append(word)
-    return found
+            kept.append(word)
+    return kept
 
 
 def _parts_without_reports(parts: Sequence[str]) -> list[str]:
@@ -251,16 +251,16 @@ def candidates(command: LinkCommand, *, only_own: bool) -> Iterator[Linker]:
     Linkers that shuffle by a seed come before those that need an order, and the build's own linker comes before others
     of its kind. ``only_own`` excludes all but the build's own linker.
     """
-    own = _linker(command)
-    if own and own.kind in SHUFFLING:
-        yield own
+    default = _linker(command)
+    if default and default.kind in SHUFFLING:
+        yield default
     if not only_own:
         for selection in (["-fuse-ld=lld"], ["-fuse-ld=mold"], *([f"-B{folder}"] for folder in _MOLD_FOLDERS)):
             other = _linker(command.with_linker(selection))
-            if other and other.kind in SHUFFLING and not (own and other.name == own.name):
+            if other and other.kind in SHUFFLING and not (default and other.name == default.name):
                 yield other
-    if own and own.kind not in SHUFFLING:
-        yield own
+    if default and default.kind not in SHUFFLING:
+        yield default
 
 
 def _linker(command: LinkCommand) -> Linker | None:
@@ -271,8 +271,8 @@ def _linker(command: LinkCommand) -> Linker | None:
     except LinkFailedError:
         return None
     for kind in LinkerKind:
-        if found := kind.value.search(text):
-            name = f"{_NAMES[kind]} {found['version']}"
+        if match := kind.value.search(text):
+            name = f"{_NAMES[kind]} {match['version']}"
             of_rust = kind is LinkerKind.LLD and any("rustlib" in word for word in selection)
             return Linker(kind, "rust-lld" if of_rust else name, command)
     return None

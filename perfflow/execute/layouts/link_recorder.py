@@ -132,7 +132,7 @@ def _input(path: str, kept: str = "") -> dict[str, object]:
 
 def _inputs(arguments: Sequence[str], fresh: str, place: str) -> dict[str, object]:
     """Return the inputs by their paths as written. Kept files are in ``fresh``, which is later renamed to ``place``."""
-    found: dict[str, object] = {path: _input(path) for path in _libraries(arguments)}
+    inputs: dict[str, object] = {path: _input(path) for path in _libraries(arguments)}
     for number, path in enumerate(_named(arguments)):
         kept = ""
         if _may_be_renamed(path) and (path.endswith(_OBJECTS) or _is_temporary(path)):
@@ -140,8 +140,8 @@ def _inputs(arguments: Sequence[str], fresh: str, place: str) -> dict[str, objec
             os.mkdir(os.path.join(fresh, str(number)))
             _keep(path, os.path.join(fresh, relative))
             kept = os.path.join(place, relative)
-        found[path] = _input(path, kept)
-    return found
+        inputs[path] = _input(path, kept)
+    return inputs
 
 
 def _may_be_renamed(path: str) -> bool:

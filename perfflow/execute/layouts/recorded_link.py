@@ -56,15 +56,15 @@ class RecordedLink:
         name was kept.
         """
         arguments, watched = self.arguments, {}
-        for number, (path, found) in enumerate(self.inputs.items()):
-            place = next((name for name in (self.folder / path, Path(found.kept)) if found.is_at(name)), None)
+        for number, (path, recorded) in enumerate(self.inputs.items()):
+            place = next((name for name in (self.folder / path, Path(recorded.kept)) if recorded.is_at(name)), None)
             if place is None:
                 raise LayoutsRefusedError(f"{path} has changed since {self.output.name} was linked: build it again")
-            if found.kept:
+            if recorded.kept:
                 place = _second_name(place, work / "inputs" / str(number))
                 arguments = tuple(driver_arguments.replaced(word, path, str(place)) for word in arguments)
             if not driver_arguments.is_source(path):
-                watched[place] = found
+                watched[place] = recorded
         return arguments, watched
 
 

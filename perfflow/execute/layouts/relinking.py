@@ -1,10 +1,10 @@
 """Link an executable again with any number of different code layouts.
 
-Prepare the environment of a build whose links are recorded, and make a build link again.
-
-Reject links whose layout was chosen by their author.
-
-Padding sections, with which a small program's functions start at each slot of a cache line equally often.
+- ``Relinker`` repeats the recorded link of an executable.
+- ``require_fit`` rejects links whose layout was chosen by their author.
+- ``padding_source`` makes padding sections, with which a small program's functions start at each slot of a cache line
+  equally often.
+- ``recording`` prepares the environment of a build whose links are recorded; ``forget`` makes a build link again.
 """
 
 from __future__ import annotations
@@ -28,59 +28,6 @@ from perfflow.execute.layouts import driver_arguments
 from perfflow.execute.layouts.link_command import LinkCommand, Linker, LinkFailedError, candidates, prepared
 from perfflow.execute.layouts.recorded_link import Input, RecordedLink, find
 from perfflow.execute.layouts.refusal import LayoutsRefusedError
-
-_PROFILES = re.compile(
-    r"-f(profile-use|branch-probabilities|auto-profile|profile-instr-use|profile-sample-use)(=|$)|\.profdata\b"
-)
-_ORDERS = re.compile(r"-{1,2}(section-ordering-file|symbol-ordering-file|call-graph-ordering-file|shuffle-sections)\b")
-_SCRIPTS = re.compile(r"(-T(?!text|data|bss|rodata|ldata).*|-{1,2}(script|default-script|dT)(=.*)?)$")
-_BARE = "-nostdlib"
-
-
-def require_fit(link: RecordedLink, recordings: Path) -> None:
-    """Raise LayoutsRefusedError if shuffled functions would not represent the program that is shipped."""
-    name = link.output.name
-    words = _linker_words(link.arguments)
-    profile = link.profile or next((word for word in words if _PROFILES.search(word)), "")
-    if not profile and (recordings / "profile-guided").exists():
-        profile = "-fprofile-use"
-    if profile:
-        raise LayoutsRefusedError(
-            f"{name} is built with a profile ({profile}), which orders its functions: measure a build without a profile"
-        )
-    if order := next((word for word in words if _ORDERS.match(word)), ""):
-        raise LayoutsRefusedError(f"{name} is linked with its own function order ({order}): build it without this")
-    if script := next((word for word in words if _is_script(word)), ""):
-        raise LayoutsRefusedError(f"{name} is linked with its own linker script ({script}): build it without it")
-    if _BARE in words:
-        raise LayoutsRefusedError(
-            f"{name} is linked with {_BARE}, without the system's start-up code: build it without this option"
-        )
-
-
-def _linker_words(arguments: Sequence[str]) -> list[str]:
-    """Return the arguments, with each linker argument of ``-Wl,`` as a separate word."""
-    return [part for word in arguments for part in (word.split(",")[1:] if word.startswith("-Wl,") else [word])]
-
-
-def _is_script(word: str) -> bool:
-    return bool(_SCRIPTS.match(word)) or word.endswith((".ld", ".lds"))
-
-
-_SECTIONS, _STEP, _SIZES = 32, 16, 4
-
-
-def padding_source() -> str:
-    """Return assembly with 32 sections of 16 to 64 bytes. The flag "R" keeps them although nothing refers to them.
-
-    16 bytes is the alignment that compilers use for functions.
-    """
-    sections = [
-        f'.section .text.perfflow_padding_{number},"axR",%progbits\n.p2align 4\n.zero {_STEP * (1 + number % _SIZES)}\n'
-        for number in range(_SECTIONS)
-    ]
-    return "".join(sections) + '.section .note.GNU-stack,"",%progbits\n'
-
 
 _MACHINE = ("-m32", "-m64", "-mx32", "-mabi=", "--target=", "-march=", "--sysroot=")
 _BITCODE = b"BC\xc0\xde"
@@ -107,7 +54,7 @@ class Relinker:
         """
         if seed < 1:
             raise ValueError(f"seed {seed} is below 1")  # 0 and -1 mean something else to lld.
-        if changed := [path for path, found in self._inputs.items() if not found.is_at(path)]:
+        if changed := [path for path, recorded in self._inputs.items() if not recorded.is_at(path)]:
             raise LayoutsRefusedError(f"{changed[0]} has changed since it was linked: build it again")
         try:
             with TemporaryDirectory(prefix=".perfflow-", dir=output.parent) as folder:
@@ -197,6 +144,59 @@ def _holds_bitcode(path: Path) -> bool:
     ):
         return content[:4] == _BITCODE or content.find(_GCC_BITCODE) >= 0
     return False
+
+
+_PROFILES = re.compile(
+    r"-f(profile-use|branch-probabilities|auto-profile|profile-instr-use|profile-sample-use)(=|$)|\.profdata\b"
+)
+_ORDERS = re.compile(r"-{1,2}(section-ordering-file|symbol-ordering-file|call-graph-ordering-file|shuffle-sections)\b")
+_SCRIPTS = re.compile(r"(-T(?!text|data|bss|rodata|ldata).*|-{1,2}(script|default-script|dT)(=.*)?)$")
+_BARE = "-nostdlib"
+
+
+def require_fit(link: RecordedLink, recordings: Path) -> None:
+    """Raise LayoutsRefusedError if shuffled functions would not represent the program that is shipped."""
+    name = link.output.name
+    words = _linker_words(link.arguments)
+    profile = link.profile or next((word for word in words if _PROFILES.search(word)), "")
+    if not profile and (recordings / "profile-guided").exists():
+        profile = "-fprofile-use"
+    if profile:
+        raise LayoutsRefusedError(
+            f"{name} is built with a profile ({profile}), which orders its functions: measure a build without a profile"
+        )
+    if order := next((word for word in words if _ORDERS.match(word)), ""):
+        raise LayoutsRefusedError(f"{name} is linked with its own function order ({order}): build it without this")
+    if script := next((word for word in words if _is_script(word)), ""):
+        raise LayoutsRefusedError(f"{name} is linked with its own linker script ({script}): build it without it")
+    if _BARE in words:
+        raise LayoutsRefusedError(
+            f"{name} is linked with {_BARE}, without the system's start-up code: build it without this option"
+        )
+
+
+def _linker_words(arguments: Sequence[str]) -> list[str]:
+    """Return the arguments, with each linker argument of ``-Wl,`` as a separate word."""
+    return [part for word in arguments for part in (word.split(",")[1:] if word.startswith("-Wl,") else [word])]
+
+
+def _is_script(word: str) -> bool:
+    return bool(_SCRIPTS.match(word)) or word.endswith((".ld", ".lds"))
+
+
+_SECTIONS, _STEP, _SIZES = 32, 16, 4
+
+
+def padding_source() -> str:
+    """Return assembly with 32 sections of 16 to 64 bytes. The flag "R" keeps them although nothing refers to them.
+
+    16 bytes is the alignment that compilers use for functions.
+    """
+    sections = [
+        f'.section .text.perfflow_padding_{number},"axR",%progbits\n.p2align 4\n.zero {_STEP * (1 + number % _SIZES)}\n'
+        for number in range(_SECTIONS)
+    ]
+    return "".join(sections) + '.section .note.GNU-stack,"",%progbits\n'
 
 
 _DRIVER = re.compile(r"([\w.]+-)*(cc|gcc|g\+\+|c\+\+|clang|clang\+\+)(-\d+(\.\d+)*)?")

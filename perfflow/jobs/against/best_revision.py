@@ -1,4 +1,4 @@
-"""The base of ``gate --against best-30d``: the best revision in the history of this machine.
+"""Choose the base of ``gate --against best-30d``: the best revision in the history of this machine.
 
 The stored values only choose the revision. It is then measured again, in pairs with head, so a lucky value in the
 history cannot fail a gate.
@@ -80,15 +80,15 @@ class Best:
         series = self.series
         back = f"{_number(self.days, 'day')} and {_number(self.commits, 'commit')} back"
         now = f"{self.lost:.1%} worse" if self.lost >= 0.0005 else "no worse"
-        said = (
+        sentence = (
             f"base: {self.revision[:12]}, the best of {_number(self.of, 'revision')} of the last {days_of(self.spec)} "
             f"days in this machine's history: {series.benchmark} {series.metric} was {quantity(self.value, series)} "
             f"on {self.measured[:10]}, {back}, and the level is {now} now"
         )
         if not self.others:
-            return said
+            return sentence
         many = f"{self.others} of {_number(self.benchmarks, 'benchmark')}"
-        return f"{said}; {many} were best at another revision, and {series.benchmark} has lost most since its best"
+        return f"{sentence}; {many} were best at another revision, and {series.benchmark} has lost most since its best"
 
     @property
     def about(self) -> dict[str, Any]:
@@ -156,9 +156,9 @@ def best_revision(opened: Opened, selected: Collection[str], spec: str, head: st
     repository = repositories.look_at(opened.root)
     line = _line(opened, repository, head)
     now = datetime.now(UTC)
-    found, elsewhere = _series(opened, now - timedelta(days=days), line, tell)
-    of = {point.revision for trend in found for point in trend.points}
-    ranked = [item for trend in _deciding(opened, selected, found) if (item := _followed(trend, line))]
+    series, elsewhere = _series(opened, now - timedelta(days=days), line, tell)
+    of = {point.revision for trend in series for point in trend.points}
+    ranked = [item for trend in _deciding(opened, selected, series) if (item := _followed(trend, line))]
     if not ranked:
         raise _nothing(opened, spec, of, elsewhere, shallow=line.shallow)
     first = max(ranked, key=lambda item: item.rank)
@@ -201,7 +201,7 @@ def _line(opened: Opened, repository: Repository, head: str | None) -> _Line:
 def _series(opened: Opened, since: datetime, line: _Line, tell: Tell) -> tuple[list[SeriesTrend], int]:
     """Return the eligible values of this machine, and the number of series of other machines."""
     identity, params = facts()["identity"], params_text(opened.plan.params)
-    found, elsewhere = [], 0
+    trends, elsewhere = [], 0
     with opened_history(opened.root, tell) as history:
         for series in history.series():
             if (series.workflow, series.params) != (opened.plan.workflow.name, params):
@@ -212,8 +212,8 @@ def _series(opened: Opened, since: datetime, line: _Line, tell: Tell) -> tuple[l
             points = [point for point in history.points(series.id) if _counts(point, since, line)]
             points.sort(key=lambda point: (line.places.get(point.revision, -1), point.started))
             if points:
-                found.append(SeriesTrend(series, tuple(points)))
-    return found, elsewhere
+                trends.append(SeriesTrend(series, tuple(points)))
+    return trends, elsewhere
 
 
 def _counts(point: StoredValue, since: datetime, line: _Line) -> bool:
@@ -222,22 +222,22 @@ def _counts(point: StoredValue, since: datetime, line: _Line) -> bool:
     return known and not point.dirty and moment(point.started) >= since
 
 
-def _deciding(opened: Opened, selected: Collection[str], found: Sequence[SeriesTrend]) -> Iterator[SeriesTrend]:
+def _deciding(opened: Opened, selected: Collection[str], trends: Sequence[SeriesTrend]) -> Iterator[SeriesTrend]:
     """Yield, for each benchmark to be measured, the metrics that decide a gate and the metrics with a target."""
     steps = [item for item in opened.plan.steps if item.id in selected and item.role is Role.MEASURE]
     # Steps that compare two commands or variants do not compare base with head.
     steps = [item for item in steps if not (item.step.candidate or item.step.variants)]
     by_name: dict[str, dict[str, SeriesTrend]] = defaultdict(dict)
-    for trend in sorted(found, key=lambda trend: trend.points[-1].started):
+    for trend in sorted(trends, key=lambda trend: trend.points[-1].started):
         by_name[trend.series.benchmark][trend.series.metric] = trend
     for name, by_metric in by_name.items():
-        own = [item for item in steps if may_measure(item, name)]
-        if not own:
+        measuring = [item for item in steps if may_measure(item, name)]
+        if not measuring:
             continue
         comparisons = {metric: _as_comparison(opened, trend) for metric, trend in by_metric.items()}
-        wanted = set(deciding_metrics([item.step.metric for item in own], comparisons))
-        wanted |= {item.metric.name for item in opened.plan.criteria.targets if matches(item.benchmark, name)}
-        yield from (by_metric[metric] for metric in by_metric if metric in wanted)
+        metrics = set(deciding_metrics([item.step.metric for item in measuring], comparisons))
+        metrics |= {item.metric.name for item in opened.plan.criteria.targets if matches(item.benchmark, name)}
+        yield from (by_metric[metric] for metric in by_metric if metric in metrics)
 
 
 def may_measure(item: Planned, name: str) -> bool:

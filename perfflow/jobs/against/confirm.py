@@ -47,18 +47,18 @@ class Confirmed:
     interrupted: bool
 
 
-def confirm(opened: Opened, found: Sequence[TrendSuspicion], pairs: PairSettings, measure: Measure) -> Confirmed:
+def confirm(opened: Opened, suspicions: Sequence[TrendSuspicion], pairs: PairSettings, measure: Measure) -> Confirmed:
     """Measure the revisions of each open suspicion in pairs, with one run for suspicions of the same two revisions.
 
     Only suspicions of this machine, workflow and parameters are settled.
     """
-    after, failed, interrupted = list(found), list[str](), False
+    after, failed, interrupted = list(suspicions), list[str](), False
     by_ends: dict[tuple[str, str], list[int]] = defaultdict(list)
-    for number, item in enumerate(found):
+    for number, item in enumerate(suspicions):
         if _is_of(opened, item):
             by_ends[item.base, item.head].append(number)
     for (base, head), numbers in by_ends.items():
-        names = {found[number].trend.series.benchmark for number in numbers}
+        names = {suspicions[number].trend.series.benchmark for number in numbers}
         finished = measure(_request(opened, pairs, (base, head), names))
         interrupted = finished.interrupted
         if interrupted:

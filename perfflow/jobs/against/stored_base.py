@@ -48,13 +48,13 @@ def compare_head(opened: Opened, head: FinishedRun, asked: StoredBase) -> Finish
 
     Raises UserError as ``compare_stored`` does.
     """
-    found = stored_of(head.result, head.result.run.id)
+    stored_head = stored_of(head.result, head.result.run.id)
     # The comparison does not show failures of head itself, so they become a warning.
     ended = ending_of(head.result) if head.result.verdict == "fail" else ""
-    found = replace(found, warnings=(*found.warnings, *([ended] if ended else ())))
+    stored_head = replace(stored_head, warnings=(*stored_head.warnings, *([ended] if ended else ())))
     workflow = opened.plan.workflow
     names = ComparisonNames(workflow.name, workflow.component or workflow.name, tuple(asked.command))
     chosen = head.result.run.chosen
     series = {key: readings for key, readings in asked.base.series.items() if is_chosen(chosen, key[0])}
     base = replace(asked.base, series=series)
-    return compare_stored(base, found, CompareOptions(asked.out, asked.across_machines, opened.root, names))
+    return compare_stored(base, stored_head, CompareOptions(asked.out, asked.across_machines, opened.root, names))

@@ -73,8 +73,8 @@ class Measuring:
         bench.note_files()
         benchmarks = bench.benchmarks()
         if len(benchmarks) > 1:
-            wanted = [item for item in benchmarks if is_chosen(self.benchmarks, item.name)]
-            benchmarks = wanted or benchmarks
+            chosen = [item for item in benchmarks if is_chosen(self.benchmarks, item.name)]
+            benchmarks = chosen or benchmarks
         began = time.monotonic()
         try:
             ends = session.budget.ends(planned.id, len(benchmarks))

@@ -1,8 +1,8 @@
 """``perfflow calibrate``: compare each measuring step with itself, and store its noise for later runs.
 
-Write the page about this machine's calibration from the stored entries. Nothing is measured.
-
-Measure whether the benchmarks of a suite disturb each other: each alone against each among all in one process.
+Beside that, ``disturbed`` measures whether the benchmarks of a suite disturb each other: each alone against each among
+all in one process. ``write_page`` writes the page about this machine's calibration from the stored entries, without
+measuring.
 """
 
 from __future__ import annotations
@@ -43,72 +43,6 @@ from perfflow.verdict.comparison import compare
 from perfflow.verdict.gating import gating_rows
 
 
-def disturbed(
-    sampling: StepSampling, groups: Iterable[Sequence[BenchmarkToSample]], criteria: Criteria
-) -> Iterator[tuple[str, float]]:
-    """Yield benchmarks that take another time alone than among the others of their suite, and their change alone.
-
-    ``groups``: those that one process measures together. At most MOST_ALONE of each are measured. A change is yielded
-    if it is proven beyond the concern threshold.
-    """
-    measured = [item for group in groups if len(group) > 1 for item in _beside_others(group)]
-    sampling.take_rounds(measured, Design.FIXED, ENOUGH, math.inf)
-    record = sampling.stop_rule.record
-    rows = {key: compare(series, criteria) for key, series in record.series.items()}
-    for key in gating_rows(record, rows, criteria):
-        change, concern = rows[key].change, criteria.thresholds_of(*key).concern
-        if change and (change.low > concern or change.high < -concern):
-            yield key[0], change.estimate
-
-
-def _beside_others(group: Sequence[BenchmarkToSample]) -> Iterator[BenchmarkToSample]:
-    """Yield some benchmarks of a suite, with the same code on both sides: among all as baseline, alone as candidate."""
-    among: dict[tuple[int, bool], tuple[Reading, ...]] = {}
-
-    def take(request: Request) -> tuple[Reading, ...]:
-        (item,) = request.benchmarks
-        if request.side is Side.CANDIDATE:
-            return group[0].take(Request((own[item.name],), Side.BASELINE, request.number, warming=request.warming))
-        # One process measures the whole suite once a round, for all benchmarks of it that are compared.
-        key = request.number, request.warming
-        if key not in among:
-            among[key] = group[0].take(Request(tuple(group), Side.BASELINE, request.number, warming=request.warming))
-        readings = tuple(reading for reading in among[key] if reading.benchmark == item.name)
-        if not readings:
-            raise LostError
-        return readings
-
-    own = {item.name: item for item in group}
-    step = max(1, len(group) // MOST_ALONE)
-    for item in group[::step][:MOST_ALONE]:
-        yield BenchmarkToSample(item.name, tuple(Side), take)
-
-
-def known_of_this_machine(root: Path) -> tuple[str, list[CalibrationEntry]]:
-    """Return this machine's identity and its stored entries. Raises UserError if there are none."""
-    identity = str(facts()["identity"])
-    entries = result_file.load_calibrations(root, identity)
-    if not entries:
-        text = f"{result_file.calibration_path(root, identity)}: this machine is not calibrated"
-        raise UserError.of(text, "run `perfflow calibrate WORKFLOW` first")
-    return identity, entries
-
-
-def write_page(root: Path, identity: str) -> Path | None:
-    """Write the page of a machine; return None if it has no entries or the folder cannot be written."""
-    entries = result_file.load_calibrations(root, identity)
-    if not entries:
-        return None
-
-    page = result_file.calibration_page(root)
-    try:
-        run_folder.write_text(page, document.render_calibration(entries, identity))
-    except OSError:
-        # The entries are stored, so the page can be written at any later time.
-        return None
-    return page
-
-
 @dataclass(frozen=True)
 class CalibrateRequest:
     """The user's options; ``budget`` is in seconds, for all steps together."""
@@ -137,25 +71,25 @@ class Calibration:
     """The page about this machine; None if nothing is known about it, or if the page could not be written."""
 
 
-def calibrate(opened: Opened, asked: CalibrateRequest, progress: Progress) -> Calibration:
+def calibrate(opened: Opened, request: CalibrateRequest, progress: Progress) -> Calibration:
     """Build, compare each measuring step with itself, and store the findings. ^C stores the findings so far.
 
     Raises UserError for bad usage before anything is executed.
     """
-    steps = _measuring(opened.plan, asked.only)
+    steps = _measuring(opened.plan, request.only)
     identity = facts()["identity"]
     result_file.load_calibrations(opened.root, identity)
     folder = run_folder.create(opened.root, _folder(opened.root))
     with folder, calibration_kept(result_file.calibration_path(opened.root, identity)):
-        context = users_tree(opened, folder, asked.seed)
-        calibrator = _Calibrator(asked, context.seed, steps)
-        session = RunSession(context, folder, progress, calibrator.performer_of, asked.lock_timeout)
+        context = users_tree(opened, folder, request.seed)
+        calibrator = _Calibrator(request, context.seed, steps)
+        session = RunSession(context, folder, progress, calibrator.performer_of, request.lock_timeout)
         calibrating = _Calibrating(opened, session, calibrator)
         interrupted = calibrating.perform_steps()
-        found = calibrating.concluded(interrupted=interrupted)
-    if not found.failed:
+        calibration = calibrating.concluded(interrupted=interrupted)
+    if not calibration.failed:
         shutil.rmtree(folder.path, ignore_errors=True)
-    return found
+    return calibration
 
 
 @dataclass
@@ -212,18 +146,18 @@ class _Calibrating:
 
     def _ended(self, step: StepRun) -> None:
         measured = step.planned.id in self.calibrator.steps
-        found = self._keep(self.calibrator.found()) if measured else 0
+        kept = self._keep(self.calibrator.found()) if measured else 0
         if step.status in (StepStatus.FAILED, StepStatus.TIMEOUT):
             allowed = step.planned.step.continue_on_error
             (self.skipped if allowed else self.failed).append((step.planned.id, step.reason))
         elif step.status is StepStatus.SKIPPED and measured:
             self.skipped.append((step.planned.id, step.reason))
-        elif measured and not found:
+        elif measured and not kept:
             reason = f"the budget ran out before there were {FEWEST_PAIRS} pairs; raise it with --budget"
             self.skipped.append((step.planned.id, reason))
         self.calibrator.bench = None
 
-    def _keep(self, found: Iterator[CalibrationFinding]) -> int:
+    def _keep(self, new_findings: Iterator[CalibrationFinding]) -> int:
         """Store the findings of one step; return their number."""
         fresh = [
             CalibrationEntry(
@@ -233,9 +167,9 @@ class _Calibrating:
                 seed=self.session.context.seed,
                 version=VERSION,
                 machine=self._noise(),
-                finding=item,
+                finding=finding,
             )
-            for item in found
+            for finding in new_findings
         ]
         self.entries += fresh
         if fresh:
@@ -321,9 +255,9 @@ class _Calibrator:
             if began >= self._step_ends:
                 raise _BudgetSpentError
             readings = benchmark.take(replace(request, side=Side.BASELINE))
-            for item in request.benchmarks:
+            for sampled in request.benchmarks:
                 share = (time.monotonic() - began) / len(request.benchmarks)
-                self._spent[item.name] = self._spent.get(item.name, 0.0) + share
+                self._spent[sampled.name] = self._spent.get(sampled.name, 0.0) + share
             return readings
 
         return replace(benchmark, sides=tuple(Side), take=takes.setdefault(benchmark.take, take))
@@ -341,9 +275,9 @@ class _Calibrator:
             criteria = self.bench.session.context.plan.criteria
             found = findings(planned.id, self.trials, criteria, self.bench.budget, self.seed)
             # A finding without a noise figure must not replace an earlier calibration's finding.
-            for item in found:
-                if item.exact or item.noise is not None:
-                    yield replace(item, alone=self.alone.get(item.benchmark) if item.judged else None)
+            for finding in found:
+                if finding.exact or finding.noise is not None:
+                    yield replace(finding, alone=self.alone.get(finding.benchmark) if finding.judged else None)
 
 
 def _folder(root: Path) -> Path:
@@ -381,3 +315,69 @@ def _with_work_before(plan: Plan, steps: Sequence[str]) -> frozenset[str]:
         before |= fresh
         waiting += fresh
     return frozenset({*steps, *wanted, *(name for name in before if plan.by_id[name].role is Role.WORK)})
+
+
+def disturbed(
+    sampling: StepSampling, groups: Iterable[Sequence[BenchmarkToSample]], criteria: Criteria
+) -> Iterator[tuple[str, float]]:
+    """Yield benchmarks that take another time alone than among the others of their suite, and their change alone.
+
+    ``groups``: those that one process measures together. At most MOST_ALONE of each are measured. A change is yielded
+    if it is proven beyond the concern threshold.
+    """
+    measured = [item for group in groups if len(group) > 1 for item in _beside_others(group)]
+    sampling.take_rounds(measured, Design.FIXED, ENOUGH, math.inf)
+    record = sampling.stop_rule.record
+    rows = {key: compare(series, criteria) for key, series in record.series.items()}
+    for key in gating_rows(record, rows, criteria):
+        change, concern = rows[key].change, criteria.thresholds_of(*key).concern
+        if change and (change.low > concern or change.high < -concern):
+            yield key[0], change.estimate
+
+
+def _beside_others(group: Sequence[BenchmarkToSample]) -> Iterator[BenchmarkToSample]:
+    """Yield some benchmarks of a suite, with the same code on both sides: among all as baseline, alone as candidate."""
+    among: dict[tuple[int, bool], tuple[Reading, ...]] = {}
+
+    def take(request: Request) -> tuple[Reading, ...]:
+        (item,) = request.benchmarks
+        if request.side is Side.CANDIDATE:
+            return group[0].take(Request((by_name[item.name],), Side.BASELINE, request.number, warming=request.warming))
+        # One process measures the whole suite once a round, for all benchmarks of it that are compared.
+        key = request.number, request.warming
+        if key not in among:
+            among[key] = group[0].take(Request(tuple(group), Side.BASELINE, request.number, warming=request.warming))
+        readings = tuple(reading for reading in among[key] if reading.benchmark == item.name)
+        if not readings:
+            raise LostError
+        return readings
+
+    by_name = {item.name: item for item in group}
+    step = max(1, len(group) // MOST_ALONE)
+    for item in group[::step][:MOST_ALONE]:
+        yield BenchmarkToSample(item.name, tuple(Side), take)
+
+
+def known_of_this_machine(root: Path) -> tuple[str, list[CalibrationEntry]]:
+    """Return this machine's identity and its stored entries. Raises UserError if there are none."""
+    identity = str(facts()["identity"])
+    entries = result_file.load_calibrations(root, identity)
+    if not entries:
+        text = f"{result_file.calibration_path(root, identity)}: this machine is not calibrated"
+        raise UserError.of(text, "run `perfflow calibrate WORKFLOW` first")
+    return identity, entries
+
+
+def write_page(root: Path, identity: str) -> Path | None:
+    """Write the page of a machine; return None if it has no entries or the folder cannot be written."""
+    entries = result_file.load_calibrations(root, identity)
+    if not entries:
+        return None
+
+    page = result_file.calibration_page(root)
+    try:
+        run_folder.write_text(page, document.render_calibration(entries, identity))
+    except OSError:
+        # The entries are stored, so the page can be written at any later time.
+        return None
+    return page

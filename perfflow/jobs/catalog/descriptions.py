@@ -1,14 +1,10 @@
-"""Describe a workflow or a tool without running it.
+"""Describe what can be run, and what a run would do, without running it.
 
-The workflows that can be run by name, and the tools with their availability.
-
-Describe what a candidate of the optimize stage would change, without applying it.
-
-Whether this machine can run a workflow, as known before the run and as a setup step reports it.
-
-Estimate how long a run takes: from the durations of its steps in earlier runs, else from their limits.
-
-Describe what a run would do, step by step, without doing it.
+In order: the steps of a run, one by one (``preview``); a workflow or a tool (``workflow``, ``tool``); the workflows
+that can be run by name, and the tools with their availability (``listed_workflows``, ``listed_tools``); what a
+candidate of the optimize stage would change (``changes``); what this machine lacks for a run, as far as known before it
+(``lacking``); and how long a run takes, from the durations of its steps in earlier runs, else from their limits
+(``expected_durations``).
 """
 
 from __future__ import annotations
@@ -90,44 +86,44 @@ def preview(
     git = repository.describe_project(opened.root, inspecting=True)
     context = TreeContext(opened.plan, opened.root, "<run>", 0, Path("<run>"), git=git, dry=True, inherited=looking())
     inspection = prepare.Inspection(repository.project_around(context.root))
-    found, length = [], 0
+    steps, length = [], 0
     with within_time(f"rendering the commands of {opened.path}", _SHARE):
-        for item in opened.plan.steps:
-            if item.id in selected:
-                found.append(_step(context, item, opened.draft, inspection))
-                commands = (*found[-1]["argv"].values(), *found[-1].get("prepare", {}).values())
+        for planned in opened.plan.steps:
+            if planned.id in selected:
+                steps.append(_step(context, planned, opened.draft, inspection))
+                commands = (*steps[-1]["argv"].values(), *steps[-1].get("prepare", {}).values())
                 length += sum(len(word) for words in commands for word in words)
             if length > LONGEST:
                 text = f"the commands of {opened.path} have more than {LONGEST:,} characters in all"
                 raise UserError.of(text, "show fewer steps with --only STEP")
     if expected is not None:
-        known = {name: item.to_json() | {"text": item.text()} for name, item in expected.items() if item}
-        found = [step | {"expected": known.get(step["id"])} for step in found]
-    return [masked(step, context.secrets) for step in found]
+        known = {name: planned.to_json() | {"text": planned.text()} for name, planned in expected.items() if planned}
+        steps = [step | {"expected": known.get(step["id"])} for step in steps]
+    return [masked(step, context.secrets) for step in steps]
 
 
-def _step(context: TreeContext, item: Planned, draft: Draft, inspection: prepare.Inspection) -> dict[str, Any]:
+def _step(context: TreeContext, planned: Planned, draft: Draft, inspection: prepare.Inspection) -> dict[str, Any]:
     # If an earlier step sets PATH, the program's location is known only after that step has run.
-    path = program_path(replace(context, dry=False), item)
-    required = prepare.lacking(requires_of(item, context.plan.params), path, inspection) if path is not None else []
-    elsewhere = why_elsewhere(place_of(item, context.plan), path) if path is not None else ""
+    path = program_path(replace(context, dry=False), planned)
+    required = prepare.lacking(requires_of(planned, context.plan.params), path, inspection) if path is not None else []
+    elsewhere = why_elsewhere(place_of(planned, context.plan), path) if path is not None else ""
     required += [elsewhere] if elsewhere else []
-    lacks = required or [text for text in (missing_program(item, path) if path is not None else "",) if text]
+    lacks = required or [text for text in (missing_program(planned, path) if path is not None else "",) if text]
     return {
-        "id": item.id,
-        "stage": item.stage,
-        "tool": item.step.tool_name,
-        "role": item.role.value,
-        "benchmark": item.benchmark,
-        "needs": sorted({*item.needs, *item.after, *([item.watches] if item.watches else [])}),
-        "alone": item.alone,
-        "background": _ready_when(item),
-        "condition": str(item.step.if_ or ""),
-        **_commands(context, item),
+        "id": planned.id,
+        "stage": planned.stage,
+        "tool": planned.step.tool_name,
+        "role": planned.role.value,
+        "benchmark": planned.benchmark,
+        "needs": sorted({*planned.needs, *planned.after, *([planned.watches] if planned.watches else [])}),
+        "alone": planned.alone,
+        "background": _ready_when(planned),
+        "condition": str(planned.step.if_ or ""),
+        **_commands(context, planned),
         "missing": "; ".join(lacks),
         "lacks": lacks,
-        "outcome": _outcome(context, item, bool(lacks), required=bool(required)),
-        **(_candidate(context, item, draft) if item.role is Role.CANDIDATE else {}),
+        "outcome": _outcome(context, planned, bool(lacks), required=bool(required)),
+        **(_candidate(context, planned, draft) if planned.role is Role.CANDIDATE else {}),
     }
 
 
@@ -176,15 +172,15 @@ def _candidate(context: TreeContext, item: Planned, draft: Draft) -> dict[str, A
     return {"technique": item.step.technique, "hotspot": item.step.hotspot, "changes": changed}
 
 
-def _commands(context: TreeContext, item: Planned) -> dict[str, dict[str, list[str]]]:
+def _commands(context: TreeContext, planned: Planned) -> dict[str, dict[str, list[str]]]:
     """Return the ``argv`` of each side, and the texts of its ``prepare`` if there are any."""
-    if not _has_argv(item):
+    if not _has_argv(planned):
         return {"argv": {}}
     argv: dict[str, list[str]] = {}
     first: dict[str, list[str]] = {}
-    for side in sides_of(context, item):
+    for side in sides_of(context, planned):
         try:
-            prepared = ready(context, item, side, Path("<folder>"), first_count(context, item))
+            prepared = ready(context, planned, side, Path("<folder>"), first_count(context, planned))
             argv[side.value] = list(prepared.shown)
             first[side.value] = [invocation.argv[-1] for invocation in prepared.first]
         except StepError as error:
@@ -408,14 +404,14 @@ def listed_tools(inspection: Inspection) -> list[dict[str, Any]]:
 def _tool(name: str, inspection: Inspection) -> dict[str, Any]:
     origin, tool = registry.origin(name), registry.find(name)
     seen = prepare.facts_of(tool, inspection) if tool else prepare.ProgramFacts(available=False)
-    own = origin == registry.OWN
+    is_builtin = origin == registry.OWN
     if tool is None:
         words = ["cannot be used"]
     elif seen.available:
-        words = [*((tool.program.name, seen.version) if own else ()), f"({seen.remark})" if seen.remark else ""]
+        words = [*((tool.program.name, seen.version) if is_builtin else ()), f"({seen.remark})" if seen.remark else ""]
     else:
         words = [f"missing: {tool.program.install}"]
-    note = " ".join(filter(None, (*words, "" if own else f"(from {origin})")))
+    note = " ".join(filter(None, (*words, "" if is_builtin else f"(from {origin})")))
     return {
         "name": name,
         "available": seen.available,
@@ -474,8 +470,8 @@ def _size_of(path: Path, readable: Readable) -> str:
         if old > 0 or new > 0:
             # Inside a hunk, a line may look like a file header.
             old, new, changed = old - (line[:1] != "+"), new - (line[:1] != "-"), changed + (line[:1] in ("+", "-"))
-        elif found := _HUNK.match(line):
-            old, new = (int(count or 1) for count in found.groups())
+        elif hunk := _HUNK.match(line):
+            old, new = (int(count or 1) for count in hunk.groups())
         elif line.startswith("diff --git "):
             files.append(line.rpartition(" b/")[2])
         elif line.startswith("+++ ") and not any(other.startswith("diff --git ") for other in lines):
@@ -514,16 +510,16 @@ def expected_durations(
     """
     plan = opened.plan
     kind = RunKind(plan.workflow.name, dict(plan.params), str(facts()["identity"]), in_trees, budget)
-    wanted = [item for item in plan.steps if item.id in selected and not item.step.background]
+    steps = [item for item in plan.steps if item.id in selected and not item.step.background]
     with open_for_reading(opened.root, server=ask_server) as history:
         seen = durations.step_durations(opened.root, kind, history)
-        names = {item.id: _names(item, seen) for item in wanted}
+        names = {item.id: _names(item, seen) for item in steps}
         noises = _noise(opened, kind, names, history) if history else {}
-    found = {item.id: _of(plan, item, seen.get(item.id, StepDuration())) for item in wanted}
+    by_step = {item.id: _of(plan, item, seen.get(item.id, StepDuration())) for item in steps}
     for name, noise in noises.items():
-        known = found[name]
-        found[name] = replace(known, noise=noise) if known else None
-    return found
+        known = by_step[name]
+        by_step[name] = replace(known, noise=noise) if known else None
+    return by_step
 
 
 def _names(item: Planned, seen: Mapping[str, StepDuration]) -> tuple[str, ...]:
@@ -539,13 +535,13 @@ def _noise(
     """Return the noise of each measuring step's samples in the history."""
     every = {name for each in names.values() for name in each}
     known = spreads(history, kind.workflow, kind.params, kind.machine, every)
-    found: dict[str, StoredNoise] = {}
+    by_step: dict[str, StoredNoise] = {}
     for step, of_step in names.items():
         rows = [(known[name], opened.plan.criteria.thresholds_of(name).concern) for name in of_step if name in known]
         if rows:
             spread, change = max(rows, key=lambda row: row[0].noise / row[1])
-            found[step] = StoredNoise(spread.noise, spread.pairs(change), change)
-    return found
+            by_step[step] = StoredNoise(spread.noise, spread.pairs(change), change)
+    return by_step
 
 
 def in_all(plan: Plan, steps: dict[str, ExpectedTime | None], budget: float | None = None) -> Total:

@@ -1,17 +1,14 @@
 """Perform one job on the machine that an engine chose: ``python -P -m perfflow.jobs.cluster.agent FOLDER``.
 
-The agent claims the folder, starts the measuring process, and touches its claim meanwhile. It ends all processes that
-the job started before it writes the result. If its parent dies, the agent ends too, so no measurement is left running.
-
-The folder of one job: its work, its worker, and how it ended. These files count, not the engine's reports.
-
-After a crash, an engine may run a job twice, lose it, or forget how it ended. So a worker first claims the folder,
-which only one can, and touches the claim while it works. The result is written atomically.
-
-Share builds between jobs on machines of the same kind: the trees and the outputs of the build steps, by a key.
-
-The key covers the code, the workflow, the kind of machine, and the folder, since programs contain paths. If all nodes
-of a cluster use the same folder on their own disks, each kind of node builds once.
+- ``JobFolder`` is the folder of one job: its work, its worker, and how it ended. These files count, not the engine's
+  reports: after a crash, an engine may run a job twice, lose it, or forget how it ended. So a worker first claims the
+  folder, which only one can, and touches the claim while it works. The result is written atomically.
+- ``main`` is the agent. It claims the folder, starts the measuring process, and touches its claim meanwhile. It ends
+  all processes that the job started before it writes the result. If its parent dies, the agent ends too, so no
+  measurement is left running.
+- ``Builds`` shares builds between jobs on machines of the same kind: the trees and the outputs of the build steps, by a
+  key. The key covers the code, the workflow, the kind of machine, and the folder, since programs contain paths. If all
+  nodes of a cluster use the same folder on their own disks, each kind of node builds once.
 """
 
 from __future__ import annotations
@@ -241,17 +238,17 @@ def _performed(job: JobFolder, environment: Mapping[str, str], log: int, stopped
     """Run the measuring process until it ends or must stop; return its exit status, None if it had to be killed."""
     argv = [sys.executable, "-P", "-m", "perfflow.cli.node_run", str(os.getpid()), str(job.path)]
     child = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment)
-    told: float | None = None
+    told_at: float | None = None
     while True:
         try:
-            return child.wait(timeout=0.2 if told else BEAT)
+            return child.wait(timeout=0.2 if told_at else BEAT)
         except subprocess.TimeoutExpired:
             job.beat()
-        if told is None and (stopped or job.is_cancelled):
+        if told_at is None and (stopped or job.is_cancelled):
             # SIGINT, so that the samples so far are kept, as after ^C.
             child.send_signal(signal.SIGINT)
-            told = time.monotonic()
-        elif told is not None and time.monotonic() > told + GRACE:
+            told_at = time.monotonic()
+        elif told_at is not None and time.monotonic() > told_at + GRACE:
             child.kill()
             child.wait()
             return None
@@ -262,17 +259,17 @@ def environment_of(work: JobWork) -> dict[str, str]:
 
     Raises UserError if other users could change these folders, OSError if they cannot be created.
     """
-    found = dict(os.environ)
-    found[LABELS] = " ".join(dict.fromkeys([*given_labels(), *work.labels]))
+    env = dict(os.environ)
+    env[LABELS] = " ".join(dict.fromkeys([*given_labels(), *work.labels]))
     if work.gpus:
         # On an exclusive node, Slurm shows a batch step all GPUs, however few were requested.
-        seen = [name for name in found.get(VISIBLE, "").split(",") if name] or list(map(str, range(work.gpus)))
-        found[VISIBLE] = ",".join(seen[: work.gpus])
+        seen = [name for name in env.get(VISIBLE, "").split(",") if name] or list(map(str, range(work.gpus)))
+        env[VISIBLE] = ",".join(seen[: work.gpus])
     if work.scratch:
         cache = private_folder(per_user(Path(work.scratch))) / "cache"
-        found["XDG_CACHE_HOME"] = str(cache)
+        env["XDG_CACHE_HOME"] = str(cache)
         _lend_library(cache)
-    return found
+    return env
 
 
 def _lend_library(cache: Path) -> None:
@@ -290,10 +287,6 @@ def _about_job(environment: Mapping[str, str]) -> Mapping[str, str]:
     about = {name: environment[variable] for name, variable in names.items() if environment.get(variable)}
     governor = Path("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
     return {**about, "governor": governor.read_text().strip()} if governor.is_file() else about
-
-
-if __name__ == "__main__":
-    sys.exit(main(Path(sys.argv[1])))
 
 
 _NOTE = "perfflow-built-for"
@@ -439,3 +432,7 @@ def outputs_of(run: Path, steps: Collection[str]) -> BuildOutputs:
             side = Side.BASELINE if event.get("trial") else Side.CANDIDATE
             found.setdefault(side, {})[event["id"]] = event.get("outputs", {})
     return BuildOutputs(found)
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(sys.argv[1])))

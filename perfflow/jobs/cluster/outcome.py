@@ -54,16 +54,16 @@ def outcome_of(seen: Observation, limits: WaitingLimits) -> tuple[AttemptOutcome
             # The worker ends before the engine reports why it ended the job, such as a time limit.
             if seen.status.phase is not Phase.ENDED and seen.stopped <= limits.grace:
                 return AttemptOutcome.WAIT, ""
-            said = f" ({seen.status.reason})" if seen.status.reason else ""
-            return AttemptOutcome.LOST, f"{seen.ended.reason}{said}"
+            reason = f" ({seen.status.reason})" if seen.status.reason else ""
+            return AttemptOutcome.LOST, f"{seen.ended.reason}{reason}"
         return AttemptOutcome.ENDED, ""
     if seen.silent is not None and seen.silent > limits.silence:
         return AttemptOutcome.LOST, f"its machine gave no sign of life for {seen.silent:.0f} s"
     # A worker that still touches the claim is alive, whatever the engine reports.
     quiet = seen.silent is None or seen.silent > 3 * BEAT
     if seen.status.phase is Phase.ENDED and seen.over > limits.grace and quiet:
-        said = f" ({seen.status.reason})" if seen.status.reason else ""
-        return AttemptOutcome.LOST, f"the job ended without a result{said}"
+        reason = f" ({seen.status.reason})" if seen.status.reason else ""
+        return AttemptOutcome.LOST, f"the job ended without a result{reason}"
     if seen.status.phase is Phase.QUEUED and seen.silent is None:
         if seen.status.hopeless:
             return AttemptOutcome.REFUSED, f"it can never start: {seen.status.reason}"

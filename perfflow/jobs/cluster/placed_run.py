@@ -1,11 +1,11 @@
-"""Perform the steps of a run on other machines: the same plan and run folder, with groups of steps as jobs.
+"""Perform a run on other machines: the same plan and run folder, with groups of steps as jobs.
 
-Have the groups of a run measured on other machines, and collect their results into the run's folder.
-
-Submitted, lost and collected jobs are events of the run. So the watching process may be killed: the jobs continue, and
-``--resume`` watches them again. A finished job is never measured again, and a repeated one is reported.
-
-Run a whole command as one job on another machine: a bisection, or a calibration of that machine.
+- ``Placing`` has the groups measured. Submitted, lost and collected jobs are events of the run. So the watching process
+  may be killed: the jobs continue, and ``--resume`` watches them again. A finished job is never measured again, and a
+  repeated one is reported.
+- ``groups_for`` divides a run into groups. ``perform`` has them measured, and collects their results into the run's
+  folder.
+- ``placed_command`` runs a whole command as one job on another machine: a bisection, or a calibration of that machine.
 """
 
 from __future__ import annotations
@@ -271,14 +271,14 @@ class Placing:
         if now < self._asked + self._where.poll:
             return
         self._asked = now
-        found = self._where.executor.poll([attempt.job for attempt in self._open.values() if attempt.job])
+        statuses = self._where.executor.poll([attempt.job for attempt in self._open.values() if attempt.job])
         for attempt in self._open.values():
-            attempt.status = found.get(attempt.job, attempt.status)
-        away = {status.reason for status in found.values() if status.phase is Phase.UNKNOWN}
-        said = f"the engine does not respond: {', '.join(sorted(away))}; the jobs continue" if away else ""
-        if said != self._away:
-            self._tell(said or "the engine responds again")
-        self._away = said
+            attempt.status = statuses.get(attempt.job, attempt.status)
+        away = {status.reason for status in statuses.values() if status.phase is Phase.UNKNOWN}
+        note = f"the engine does not respond: {', '.join(sorted(away))}; the jobs continue" if away else ""
+        if note != self._away:
+            self._tell(note or "the engine responds again")
+        self._away = note
 
     def _say_where(self, attempt: Attempt) -> None:
         """Report the state of a group if it changed."""
@@ -326,8 +326,8 @@ class Placing:
         (place / WORK).unlink(missing_ok=True)
         ended, worker = attempt.folder.ended(), attempt.folder.worker()
         if not (place / RUN / run_folder.EVENTS).is_file():
-            said = ended.reason if ended and ended.reason else why or "it left no result"
-            return f"{said}; its log is {place / 'log'}" if worker else f"{said}; {_why_not_begun(place)}"
+            reason = ended.reason if ended and ended.reason else why or "it left no result"
+            return f"{reason}; its log is {place / 'log'}" if worker else f"{reason}; {_why_not_begun(place)}"
         lost = self._lost.get(attempt.group.id, "")
         built = place / BUILD if (place / BUILD / run_folder.EVENTS).is_file() else None
         about = GroupJob(
@@ -459,18 +459,18 @@ def groups_for(
         def machines(place: NodeRequirement) -> int:
             return max(1, sum(node.usable and not why_unsuitable(place, [node]) for node in nodes))
 
-        found = groups(opened.plan, steps, known, Lengths(least, most, machines), in_trees=in_trees)
+        divided = groups(opened.plan, steps, known, Lengths(least, most, machines), in_trees=in_trees)
     except EngineError as error:
         hint = f"run `perfflow executors` to check {placement.name}"
         raise UserError.of(f"executor {placement.name}: {error}", hint, Exit.UNMEASURED) from error
     except (ConflictError, ExpressionError) as error:
         raise UserError.of(str(error)) from error
-    for group in found:
+    for group in divided:
         why = why_unsuitable(group.place, nodes)
         if why:
             text = f"executor {placement.name}: {', '.join(group.steps)} cannot run: {why}"
             raise UserError.of(text, "correct `runs-on`, or name another executor", Exit.UNMEASURED)
-    return found
+    return divided
 
 
 def perform(session: RunSession, code: MeasuredCode, shared: list[Group], placement: Placement, base: JobWork) -> bool:
@@ -485,12 +485,12 @@ def perform(session: RunSession, code: MeasuredCode, shared: list[Group], placem
     work = replace(base, source=source, states=states)
     place = Placing(folder, shared, where, lambda text: session.progress(Noted(text)))
     session.progress(Noted(_said(shared, placement)))
-    told = set[str]()
+    shown = set[str]()
     work_of = functools.partial(with_part, work)
     try:
         for group, why in place.measure(work_of, detach=placement.detach):
             job = folder_of(folder.path, group.id)
-            _tell(session, group, job, why, told)
+            _tell(session, group, job, why, shown)
             _take_kept(session, job)
     except SubmittedError:
         raise DetachedError(folder.path) from None
@@ -590,22 +590,22 @@ def _said(shared: list[Group], placement: Placement) -> str:
     return f"{many} for {placement.name}, about {max(1, round(seconds / 60))} min of measurement in all"
 
 
-def _tell(session: RunSession, group: Group, place: Path, why: str, told: set[str]) -> None:
+def _tell(session: RunSession, group: Group, place: Path, why: str, shown: set[str]) -> None:
     """Store and show how the steps of a group ended. A step that every group performs is shown once."""
     plan, steps = session.context.plan, _ended(session.folder.path, place)
     for name in group.steps:
-        item, step = plan.by_id[name], steps.get(name)
+        planned, step = plan.by_id[name], steps.get(name)
         if step is not None:
-            run = StepRun(item, StepStatus(step.status), step.reason, step.seconds, step.waited)
+            run = StepRun(planned, StepStatus(step.status), step.reason, step.seconds, step.waited)
             run.log, run.tail, run.warnings = step.log, list(step.tail), list(step.warnings)
-        elif item.role not in _NOT_MEASURING:
-            run = StepRun(item, StepStatus.FAILED, f"group {group.id} was not measured: {why}", not_started=True)
+        elif planned.role not in _NOT_MEASURING:
+            run = StepRun(planned, StepStatus.FAILED, f"group {group.id} was not measured: {why}", not_started=True)
             session.folder.append({**step_event(run), "group": group.id})
         else:
             continue
-        if name not in told or run.status not in (StepStatus.DONE, StepStatus.CACHED):
+        if name not in shown or run.status not in (StepStatus.DONE, StepStatus.CACHED):
             session.progress(StepEnded(run))
-        told.add(name)
+        shown.add(name)
 
 
 def _ended(run: Path, place: Path) -> dict[str, StepRecord]:

@@ -1,13 +1,12 @@
-"""Slurm by its own commands. Accounting is not needed, and the controller may be unreachable for a while.
+"""Place jobs on machines: the interface of an engine, the engines of a site, and Slurm by its own commands.
 
-The output formats are those of ``squeue -o`` and ``sinfo -o`` (https://slurm.schedmd.com/squeue.html), which are
-stable; the formats of ``--json`` change between versions.
-
-The interface of an engine, which places jobs on machines. A job's folder counts more than the engine's reports.
-
-The file ``executors.yaml`` of the user or of a site, which lists where jobs can go. It is not part of a workflow.
-
-List the executors of a site, and check whether each would accept a job.
+- ``Executor`` is the interface of an engine. A job's folder counts more than the engine's reports.
+- ``sites`` reads the file ``executors.yaml`` of the user or of a site, which lists where jobs can go. It is not part of
+  a workflow.
+- ``Slurm`` needs no accounting, and the controller may be unreachable for a while. The output formats are those of
+  ``squeue -o`` and ``sinfo -o`` (https://slurm.schedmd.com/squeue.html), which are stable; the formats of ``--json``
+  change between versions.
+- ``executors`` lists the executors of a site, and checks whether each would accept a job.
 """
 
 from __future__ import annotations
@@ -183,10 +182,10 @@ def sites() -> dict[str, Site]:
 
 def _site(path: Path, name: str, about: object) -> Site:
     try:
-        found = Site.model_validate(about)
+        site = Site.model_validate(about)
         for key in ("pending", "poll", "grace"):
-            duration(str(getattr(found, key)))
-        least, most = found.lengths
+            duration(str(getattr(site, key)))
+        least, most = site.lengths
     except ValidationError as error:
         problem = error.errors()[0]
         where = ".".join(map(str, problem["loc"]))
@@ -196,7 +195,7 @@ def _site(path: Path, name: str, about: object) -> Site:
         raise UserError.of(f"{path}: {name}: {error}", "write a duration such as 90s or 24h") from error
     if not 0 < least <= most:
         raise UserError.of(f"{path}: {name}.group: the first duration must be the shorter one", "group: [10m, 60m]")
-    return found
+    return site
 
 
 def site_of(name: str) -> Site | None:
@@ -272,11 +271,11 @@ class Slurm:
         argv = ["sbatch", "--parsable", "--no-requeue", "--open-mode=append", "--export=ALL", "-N", "1"]
         argv += ["-J", job.name, "-o", str(job.folder / "engine.log"), "-D", str(job.folder), "-t", str(job.minutes)]
         argv += [*self._where(job.place), *self._site_options(), "--wrap", f"exec {shlex.join(agent)}"]
-        said = self._said(argv).strip().splitlines()
+        lines = self._said(argv).strip().splitlines()
         # A site's scripts may print lines before the number, and the cluster's name follows it.
-        number = re.match(r"\d+", said[-1]) if said else None
+        number = re.match(r"\d+", lines[-1]) if lines else None
         if number is None:
-            raise EngineError(f"sbatch printed no job number: {' '.join(said)[:200]!r}")
+            raise EngineError(f"sbatch printed no job number: {' '.join(lines)[:200]!r}")
         return number[0]
 
     def _where(self, place: NodeRequirement) -> list[str]:
@@ -310,11 +309,11 @@ class Slurm:
                 return {job: Status(Phase.UNKNOWN, reason=str(error)) for job in jobs}
             # squeue prints this error only if the one requested job is gone. Of several jobs, it lists the others.
             text = ""
-        found = {}
+        statuses = {}
         for line in text.splitlines():
             number, state, node, reason = (*line.split("|", 3), "", "", "")[:4]
-            found[number] = _status(state, node, reason)
-        return {job: found.get(job, Status(Phase.ENDED)) for job in jobs}
+            statuses[number] = _status(state, node, reason)
+        return {job: statuses.get(job, Status(Phase.ENDED)) for job in jobs}
 
     def cancel(self, jobs: Sequence[str]) -> None:
         """End jobs, including their batch scripts. Raises EngineError."""
@@ -338,8 +337,8 @@ class Slurm:
         except subprocess.TimeoutExpired as error:
             raise EngineError(f"{argv[0]} did not answer in {_PATIENCE} s") from error
         if done.returncode:
-            said = last_line(done.stderr).removeprefix(f"{argv[0]}: ").removeprefix("error: ")
-            raise EngineError(f"{argv[0]}: {said or f'exit status {done.returncode}'}")
+            reason = last_line(done.stderr).removeprefix(f"{argv[0]}: ").removeprefix("error: ")
+            raise EngineError(f"{argv[0]}: {reason or f'exit status {done.returncode}'}")
         return done.stdout
 
     def _environment(self) -> dict[str, str]:

@@ -1,6 +1,7 @@
-"""Compare two stored sets of samples: write their samples as the events of a new run, then judge it as any run.
+"""Compare two stored sets of samples, or two commands without a workflow file.
 
-The workflow behind ``perfflow compare -- OLD NEW``, which compares two commands without a workflow file.
+``compare_stored`` writes the samples of both sets as the events of a new run, which is then judged as any run.
+``as_run`` makes the workflow behind ``perfflow compare -- OLD NEW``.
 """
 
 from __future__ import annotations
@@ -65,23 +66,26 @@ class CompareOptions:
     names: ComparisonNames | None = None
 
 
-def compare_stored(first: Stored, second: Stored, asked: CompareOptions) -> FinishedRun:
+def compare_stored(first: Stored, second: Stored, options: CompareOptions) -> FinishedRun:
     """Compare stored samples. Nothing is measured, and results without pairs never fail a gate.
 
     Raises UserError if the sets are from different machines (unless allowed) or over different data, and with
     Exit.UNMEASURED if they have nothing in common. No folder is made then.
     """
-    differing = require_comparable(first, second, across_machines=asked.across_machines)
+    differing = require_comparable(first, second, across_machines=options.across_machines)
     first, renamed = _under_one_name(first, second)
     first, second, other_code = _of_same_code(first, second)
     keys, left_out = _in_common(first, second)
     first, second = (replace(side, series=_only(side, keys)) for side in (first, second))
     first, second, other = _with_same_statistic(first, second)
     cautions = [*_cautions(first, second, differing), *renamed, *other_code, *left_out, *other]
-    with run_folder.create(asked.root, asked.out) as folder, explaining_folder_errors(folder.path, can_resume=False):
+    with (
+        run_folder.create(options.root, options.out) as folder,
+        explaining_folder_errors(folder.path, can_resume=False),
+    ):
         run = _run_info(folder, first, second, across=bool(differing))
-        if asked.names:
-            names = asked.names
+        if options.names:
+            names = options.names
             run |= {"workflow": names.workflow, "component": names.component, "command": list(names.command)}
         for event in _events(run | {"warnings": cautions}, first, second):
             folder.append(event)
@@ -160,9 +164,9 @@ def _under_one_name(first: Stored, second: Stored) -> tuple[Stored, list[str]]:
         (new, metric): tuple(replace(reading, benchmark=new) for reading in readings)
         for (_, metric), readings in first.series.items()
     }
-    said = f"`{old}` is compared with `{new}`: each side has only this one benchmark"
+    note = f"`{old}` is compared with `{new}`: each side has only this one benchmark"
     kernels = tuple({**item, "benchmark": new} for item in first.kernels)
-    return replace(first, series=series, kernels=kernels), [said]
+    return replace(first, series=series, kernels=kernels), [note]
 
 
 def _of_same_code(first: Stored, second: Stored) -> tuple[Stored, Stored, list[str]]:
@@ -192,20 +196,22 @@ def _in_common(first: Stored, second: Stored) -> tuple[set[Key], list[str]]:
         raise UserError.of(f"{_name(first)} and {_name(second)} have no benchmark in common", hint, Exit.UNMEASURED)
     compared = {name for name, _ in both}
     alone = {key for key in keys[0] ^ keys[1] if key[0] not in compared}
-    said = []
+    notes = []
     if across_gpus(first, second):
         # Libraries use different kernels on different GPUs. Such kernels are neither new nor gone.
         names = sorted({name for name, _ in alone})
-        said += [f"left out, since only one of the GPUs ran them: {listed(names)}"] if names else []
+        notes += [f"left out, since only one of the GPUs ran them: {listed(names)}"] if names else []
         alone = set()
-    for side, own in zip((first, second), keys, strict=True):
-        lost = sorted({metric for name, metric in own if name in compared and (name, metric) not in keys[0] & keys[1]})
+    for side, present in zip((first, second), keys, strict=True):
+        lost = sorted(
+            {metric for name, metric in present if name in compared and (name, metric) not in keys[0] & keys[1]}
+        )
         if lost:
-            said.append(f"left out, since only {_name(side)} has them: {listed(lost)}")
+            notes.append(f"left out, since only {_name(side)} has them: {listed(lost)}")
     clash = sorted({metric for _, metric in (keys[0] & keys[1]) - both})
     if clash:
-        said.append(f"left out, since the two sides define them in different units or directions: {listed(clash)}")
-    return both | alone, said
+        notes.append(f"left out, since the two sides define them in different units or directions: {listed(clash)}")
+    return both | alone, notes
 
 
 def _with_same_statistic(first: Stored, second: Stored) -> tuple[Stored, Stored, list[str]]:

@@ -64,13 +64,13 @@ def profile_files(result: Result, place: Path, formats: Sequence[str], lost: Cal
     if not place.is_dir():
         hint = "name the run's folder: its profiles are beside its result.json"
         raise UserError.of(f"{place}: a result file contains no profiles", hint)
-    found = stack_profiles(place, result, lost)
-    if not found and has_stacks(result):
+    profiles = stack_profiles(place, result, lost)
+    if not profiles and has_stacks(result):
         raise UserError.of(f"{place}: none of its profiles can be read", "run the workflow again", Exit.UNMEASURED)
-    if not found:
+    if not profiles:
         hint = "add a step that profiles to the workflow, such as `uses: perf` or `uses: py-spy`, and run it again"
         raise UserError.of(f"{place}: the run has no profile with stacks", hint)
-    return dict(files_of(found, dict.fromkeys(formats)))
+    return dict(files_of(profiles, dict.fromkeys(formats)))
 
 
 def default_folder(root: Path, result: Result) -> Path:

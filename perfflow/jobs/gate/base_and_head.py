@@ -1,6 +1,7 @@
 """The regression gate: every measuring step compares base with head, each built in its own tree.
 
-Find accepted regressions that are already in the base's copy of the workflow. They are merged, so they are spent.
+``without_spent`` finds accepted regressions that are already in the base's copy of the workflow. They are merged, so
+they no longer apply.
 """
 
 from __future__ import annotations
@@ -259,15 +260,15 @@ def states(
     tip, parted = ends(repository, base, head)
     other = at(repository, tip) if head else snapshot(repository)
     one, replaced = overlaid(repository, at(repository, parted), other, overlay)
-    told: dict[str, Any] = {
+    facts: dict[str, Any] = {
         "baseline": {"kind": "revision", "revision": parted, "name": base, "tree": one.tree},
         "candidate": {"kind": "revision" if head else "working tree", "revision": tip, "name": head or "HEAD"},
     }
-    told["candidate"]["tree"] = other.tree
-    told["candidate"]["dirty"] = other.tree != repository.tree(tip)
+    facts["candidate"]["tree"] = other.tree
+    facts["candidate"]["dirty"] = other.tree != repository.tree(tip)
     if overlay:
-        told["baseline"] |= {"overlay": list(overlay), "replaced": replaced}
-    return one, other, told
+        facts["baseline"] |= {"overlay": list(overlay), "replaced": replaced}
+    return one, other, facts
 
 
 class AcceptedEntry(NamedTuple):
@@ -320,17 +321,17 @@ def _entries(repository: Repository, base: CodeState, name: Path, library: Libra
             return path
 
         def resolve(text: str, where: Path) -> Path:
-            found = library.resolve(text, where)
-            return shown(found) if found.resolve().is_relative_to(top) else found
+            file = library.resolve(text, where)
+            return shown(file) if file.resolve().is_relative_to(top) else file
 
         try:
             readable = library.reading(Readable.of(top, search_path.SHIPPED))
             written = load(shown(top / name), resolve, readable).workflow.accepted
         except UserError:
             return
-        for item in written:
+        for entry in written:
             try:
-                share = read_share(item.change)
+                share = read_share(entry.change)
             except UnitError:
                 continue
-            yield AcceptedEntry(item.benchmark, item.metric or "", share, item.why, item.until)
+            yield AcceptedEntry(entry.benchmark, entry.metric or "", share, entry.why, entry.until)

@@ -1,6 +1,7 @@
-"""Open a project's history and add runs to it. Runs that cannot be sent to a server wait in a file until next time.
+"""Open a project's history, and add runs of perfflow and result files of other tools to it.
 
-Import result files of other tools as runs of a history, with the dates, machines and revisions in the files.
+Runs that cannot be sent to a server wait in a file until next time. Imported result files keep the dates, machines and
+revisions that they contain.
 """
 
 from __future__ import annotations
@@ -93,10 +94,10 @@ def shown(root: Path, tell: Tell) -> Iterator[History]:
             if place.address or not is_read_only(place.file.parent):
                 raise
             # In memory, if no run was added yet by someone who may write.
-            own = SqliteConnection(
+            database = SqliteConnection(
                 place.file if place.file.exists() else Path(":memory:"), read_only=place.file.exists()
             )
-            history = stack.enter_context(closing(History(own)))
+            history = stack.enter_context(closing(History(database)))
             if not place.file.exists():
                 history.add(_stored_runs(root, tell))
         yield history
@@ -155,12 +156,12 @@ def _free_name(path: Path) -> Path:
 
 def _stored_runs(root: Path, tell: Tell) -> Iterator[RunSummary]:
     """Yield the summaries of the project's readable runs."""
-    own = (path for path in sorted((root / HOME / "runs").glob(f"*/{RESULT}")) if not path.parent.is_symlink())
+    here = (path for path in sorted((root / HOME / "runs").glob(f"*/{RESULT}")) if not path.parent.is_symlink())
     elsewhere = [folder / RESULT for folder in _elsewhere(root)]
     there = [path for path in elsewhere if path.is_file()]
     if len(there) < len(elsewhere):
         tell(f"{len(elsewhere) - len(there)} runs outside the project (`--out`) no longer exist")
-    for path in (*own, *there):
+    for path in (*here, *there):
         try:
             result = result_file.read(path)
         except UserError as error:
@@ -224,13 +225,13 @@ def _send_waiting(root: Path, history: History, tell: Tell) -> None:
         if not path.is_file():
             return
         lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
-        found, damaged = [], 0
+        summaries, damaged = [], 0
         for line in lines:
             try:
-                found.append(from_line(line))
+                summaries.append(from_line(line))
             except (ValueError, TypeError, LookupError, AttributeError):
                 damaged += 1
-        history.add(found)
+        history.add(summaries)
         path.unlink()
     if damaged:
         tell(f"{damaged} of {len(lines)} runs that waited to be sent are damaged and left out")
@@ -275,26 +276,26 @@ def _is_one_set(folder: Path) -> bool:
 
 
 def _in_folder(root: Path, folder: Path, tell: Tell) -> Iterator[RunSummary]:
-    found, others = 0, list[Problem]()
+    added, others = 0, list[Problem]()
     for path in _files(folder):
         try:
             for summary in _of_file(root, str(path), tell):
-                found += 1
+                added += 1
                 yield summary
         except UserError as error:
             others.append(error.problems[0])
     shown = clean_name(str(folder))
-    if not others and not found:
+    if not others and not added:
         hint = "name result files, or a folder of them: .benchmarks, an asv results folder, target/criterion"
         raise UserError.of(f"{shown}: the folder has no result files", hint)
     if others:
         (hint, count), *_ = Counter(problem.hint for problem in others).most_common(1)
         first = next(problem for problem in others if problem.hint == hint)
         many = "1 file cannot be read:" if len(others) == 1 else f"{len(others):,} files cannot be read; {count:,} like"
-        said = f"{shown}: {many} {first.message}"
-        if not found:
-            raise UserError.of(said, hint)
-        tell(said)
+        message = f"{shown}: {many} {first.message}"
+        if not added:
+            raise UserError.of(message, hint)
+        tell(message)
 
 
 def _files(folder: Path) -> Iterator[Path]:
@@ -318,8 +319,8 @@ def _of_file(root: Path, word: str, tell: Tell) -> Iterator[RunSummary]:
             raise UserError.of(f"{clean_name(word)}: it has no window.BENCHMARK_DATA", hint)
         left_out = list[str]()
         try:
-            for found in data_js.parse(text, left_out):
-                yield summary_of_set(found)
+            for results in data_js.parse(text, left_out):
+                yield summary_of_set(results)
         except ToolOutputError as error:
             raise UserError.of(f"{clean_name(word)}: {error}", "download it again") from error
         if left_out:
@@ -342,27 +343,34 @@ def _changed(path: Path) -> str:
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def summary_of_set(found: ResultSet, changed: str = "") -> RunSummary:
+def summary_of_set(results: ResultSet, changed: str = "") -> RunSummary:
     """Return the summary of another tool's set. ``changed`` is its date if it contains none."""
-    facts = identity_facts(found.machine)
+    facts = identity_facts(results.machine)
     known = json.dumps(facts, sort_keys=True, default=str)
-    machine = f"{found.tool} {hashlib.sha256(known.encode()).hexdigest()[:12]}" if facts else _UNKNOWN
-    revision = found.facts.get("commit", "")
-    committed = found.facts.get("committed", "")
-    started = found.started or committed or changed
-    state = MeasuredState(Side.BASELINE.value, revision, found.facts.get("branch", ""), committed=committed)
-    points = tuple(_points(found))
-    said = (
-        found.tool,
-        found.version,
-        found.started,
+    machine = f"{results.tool} {hashlib.sha256(known.encode()).hexdigest()[:12]}" if facts else _UNKNOWN
+    revision = results.facts.get("commit", "")
+    committed = results.facts.get("committed", "")
+    started = results.started or committed or changed
+    state = MeasuredState(Side.BASELINE.value, revision, results.facts.get("branch", ""), committed=committed)
+    points = tuple(_points(results))
+    content = (
+        results.tool,
+        results.version,
+        results.started,
         revision,
         known,
         [(p.benchmark, p.metric, p.value) for p in points],
     )
-    digest = hashlib.sha256(repr(said).encode()).hexdigest()[:24]
+    digest = hashlib.sha256(repr(content).encode()).hexdigest()[:24]
     return RunSummary(
-        f"{found.tool}-{digest}", found.tool, found.version, started, machine, facts, states=(state,), points=points
+        f"{results.tool}-{digest}",
+        results.tool,
+        results.version,
+        started,
+        machine,
+        facts,
+        states=(state,),
+        points=points,
     )
 
 
@@ -375,13 +383,13 @@ def _points(found: ResultSet) -> Iterator[Point]:
 
 
 def _figure(
-    found: ResultSet, benchmark: str, metric: Metric, values: tuple[float, ...]
+    results: ResultSet, benchmark: str, metric: Metric, values: tuple[float, ...]
 ) -> tuple[str, float, float | None, float | None, int]:
     """Return the statistic, the value, both ends of its interval, and the number of samples."""
-    told = found.summaries.get((benchmark, metric.name))
-    if told:
-        reach = _NORMAL.inv_cdf(0.975) * told.error
-        return told.statistic or "mean", values[0], values[0] - reach, values[0] + reach, told.count
+    stored_summary = results.summaries.get((benchmark, metric.name))
+    if stored_summary:
+        reach = _NORMAL.inv_cdf(0.975) * stored_summary.error
+        return stored_summary.statistic or "mean", values[0], values[0] - reach, values[0] + reach, stored_summary.count
     statistic = default_statistic(metric)
     if len(values) == 1:
         return statistic, values[0], None, None, 1

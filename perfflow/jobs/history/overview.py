@@ -121,27 +121,27 @@ def change_row(root: Path, trend: SeriesTrend, change: TrendChange, order: dict[
     return _row(located_change(root, trend, change, order))
 
 
-def _row(item: LocatedChange) -> ChangeRow:
-    spot = item.hotspots[0].text() if item.hotspots else ""
+def _row(located: LocatedChange) -> ChangeRow:
+    spot = located.hotspots[0].text() if located.hotspots else ""
     return ChangeRow(
-        item.trend.series,
-        item.change.before,
-        item.change.after,
-        (item.change.change, item.change.low, item.change.high),
-        shift_of(item.change, item.trend),
-        "; ".join(filter(None, ("slow drift" if item.change.is_drift else "", spot, item.rebased))),
-        item.range,
-        item.bisect,
+        located.trend.series,
+        located.change.before,
+        located.change.after,
+        (located.change.change, located.change.low, located.change.high),
+        shift_of(located.change, located.trend),
+        "; ".join(filter(None, ("slow drift" if located.change.is_drift else "", spot, located.rebased))),
+        located.range,
+        located.bisect,
     )
 
 
-def changes_csv(found: Sequence[LocatedChange]) -> str:
+def changes_csv(changes: Sequence[LocatedChange]) -> str:
     """Return CSV with one row for each change, values in base units."""
     stream = io.StringIO()
-    spots = ("; ".join(each.text() for each in item.hotspots) for item in found)
+    spots = ("; ".join(each.text() for each in item.hotspots) for item in changes)
     rows = [
         {**item.as_json(), "commits": " ".join(item.commits), "hotspots": text}
-        for item, text in zip(found, spots, strict=True)
+        for item, text in zip(changes, spots, strict=True)
     ]
     writer = csv.DictWriter(stream, rows[0].keys() if rows else _CHANGE_COLUMNS, lineterminator="\n")
     writer.writeheader()

@@ -1,6 +1,6 @@
 """``perfflow history build``: write the history as a folder of static HTML pages.
 
-Apply one function to many series on all processors, since hundreds of series take seconds.
+``in_parallel`` applies a function to many series on all processors, since hundreds of series take seconds.
 """
 
 from __future__ import annotations
@@ -27,55 +27,17 @@ from perfflow.report.html.history_site import FOLDER, INDEX, MOST_DRAWN, path_of
 from perfflow.store.run_folder import write_text
 from perfflow.store.write_failure import exit_of_write_failure, write_remedy
 
-FEWEST = 40
-"""The fewest items for each process. With fewer, its start would take longer than it saves."""
-_TOGETHER = 8
-_Item = TypeVar("_Item")
-_Made = TypeVar("_Made")
-
-
-def in_parallel(work: Callable[[_Item], _Made], items: Sequence[_Item]) -> list[_Made]:
-    """Return ``work(item)`` for each item, in order. The results travel between processes, so keep them small."""
-    free = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
-    processes = min(free, len(items) // FEWEST)
-    if processes < 2:
-        return list(map(work, items))
-
-    # A forked process has all modules and items already, and only receives indices. Forking is safe because commands
-    # that read a history have no other threads.
-    context = get_context("fork")
-    with ProcessPoolExecutor(processes, context, _Started.begin, (work, items)) as pool:
-        return list(pool.map(_Started.one, range(len(items)), chunksize=_TOGETHER))
-
-
-class _Started:
-    """The function and the items of a worker process, set once when it starts."""
-
-    work: Callable[[Any], Any]
-    items: Sequence[Any]
-
-    @classmethod
-    def begin(cls, work: Callable[[Any], Any], items: Sequence[Any]) -> None:
-        # The terminal interrupts all processes of a command, but only the parent should report it.
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
-        cls.work, cls.items = staticmethod(work), items
-
-    @classmethod
-    def one(cls, number: int) -> Any:
-        return cls.work(cls.items[number])
-
-
 Tell = Callable[[str], None]
 _PAGE = re.compile(rf"{FOLDER}/[A-Za-z0-9-]+\.html")
 MARK = ".perfflow-history"
 """A file that lists the pages that perfflow wrote into a folder: only these are overwritten or removed."""
 
 
-def build(root: Path, folder: Path, asked: HistoryFilter, tell: Tell) -> int:
+def build(root: Path, folder: Path, query: HistoryFilter, tell: Tell) -> int:
     """Write the pages and return their number. Raises UserError for a folder with other files."""
-    found, order = followed_trends(root, asked, tell)
+    trends, order = followed_trends(root, query, tell)
     project, of_benchmark = root.resolve().name, defaultdict[str, list[SeriesTrend]](list)
-    for trend in found:
+    for trend in trends:
         of_benchmark[trend.series.benchmark].append(trend)
     pages_wanted = {INDEX, *map(path_of, of_benchmark)}
     try:
@@ -95,8 +57,8 @@ def build(root: Path, folder: Path, asked: HistoryFilter, tell: Tell) -> int:
         pages = in_parallel(partial(_written, root, folder, project, order), list(of_benchmark.values()))
         shown = [
             replace(item, points=trend.points[-MOST_DRAWN:])
-            for (_, items), own in zip(pages, of_benchmark.values(), strict=True)
-            for item, trend in zip(items, own, strict=True)
+            for (_, items), trends_of_page in zip(pages, of_benchmark.values(), strict=True)
+            for item, trend in zip(items, trends_of_page, strict=True)
         ]
         path, text = render_index(project, shown)
         write_text(folder / path, text)
@@ -155,3 +117,41 @@ def _levels(trend: SeriesTrend, found: Sequence[TrendChange]) -> list[tuple[int,
     drifting = [False, *(change.is_drift for change in found)]
     stretches = zip(starts, ends, levels, drifting, strict=True)
     return [(start, end, level) for start, end, level, is_drift in stretches if not is_drift]
+
+
+FEWEST = 40
+"""The fewest items for each process. With fewer, its start would take longer than it saves."""
+_TOGETHER = 8
+_Item = TypeVar("_Item")
+_Made = TypeVar("_Made")
+
+
+def in_parallel(work: Callable[[_Item], _Made], items: Sequence[_Item]) -> list[_Made]:
+    """Return ``work(item)`` for each item, in order. The results travel between processes, so keep them small."""
+    free = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
+    processes = min(free, len(items) // FEWEST)
+    if processes < 2:
+        return list(map(work, items))
+
+    # A forked process has all modules and items already, and only receives indices. Forking is safe because commands
+    # that read a history have no other threads.
+    context = get_context("fork")
+    with ProcessPoolExecutor(processes, context, _Started.begin, (work, items)) as pool:
+        return list(pool.map(_Started.one, range(len(items)), chunksize=_TOGETHER))
+
+
+class _Started:
+    """The function and the items of a worker process, set once when it starts."""
+
+    work: Callable[[Any], Any]
+    items: Sequence[Any]
+
+    @classmethod
+    def begin(cls, work: Callable[[Any], Any], items: Sequence[Any]) -> None:
+        # The terminal interrupts all processes of a command, but only the parent should report it.
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        cls.work, cls.items = staticmethod(work), items
+
+    @classmethod
+    def one(cls, number: int) -> Any:
+        return cls.work(cls.items[number])

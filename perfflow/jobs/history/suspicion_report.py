@@ -1,8 +1,7 @@
-"""Suspicions: the newest points of a series may have left its level. A run in pairs confirms or withdraws each one.
+"""Find changes in a benchmark's history, and suspicions: the newest points may have left the level of their series.
 
-Suspicions and their states are stored in the history, so that none is reported twice.
-
-Find changes in a benchmark's history, each with its commits and the command that bisects it.
+A change has its commits and the command that bisects it. A run in pairs confirms or withdraws a suspicion. Suspicions
+and their states are stored in the history, so that none is reported twice.
 """
 
 from __future__ import annotations
@@ -56,17 +55,17 @@ class TrendChange:
 
 def changes_of(trend: SeriesTrend) -> list[TrendChange]:
     """Return the changes and drifts of a trend, oldest first; none if a value is not positive."""
-    found = _searched(trend)
-    if found is None:
+    searched = _searched(trend)
+    if searched is None:
         return []
     levels = [
         TrendChange(
             *(item.at, item.earliest, item.latest, math.exp(item.before), math.exp(item.after)),
             *(math.expm1(item.size), math.expm1(item.low), math.expm1(item.high), item.confidence),
         )
-        for item in found.changes
+        for item in searched.changes
     ]
-    drifts = [_drifted(trend, item) for item in found.drifts]
+    drifts = [_drifted(trend, item) for item in searched.drifts]
     return sorted([*levels, *drifts], key=lambda item: item.at)
 
 
@@ -113,23 +112,23 @@ class LocatedChange:
 
     def as_json(self) -> dict[str, Any]:
         """Return the change as data, values in base units."""
-        series, found = self.trend.series, self.change
-        first, last = self.trend.points[found.at], self.trend.points[max(0, found.at - 1)]
+        series, change = self.trend.series, self.change
+        first, last = self.trend.points[change.at], self.trend.points[max(0, change.at - 1)]
         return {
             "benchmark": series.benchmark,
             "metric": series.metric,
             "unit": series.unit,
             "machine": series.machine,
-            "before": found.before,
-            "after": found.after,
-            "change": found.change,
-            "low": found.low,
-            "high": found.high,
-            "confidence": found.confidence,
-            "at": found.at,
+            "before": change.before,
+            "after": change.after,
+            "change": change.change,
+            "low": change.low,
+            "high": change.high,
+            "confidence": change.confidence,
+            "at": change.at,
             "commits": list(self.commits),
-            "weight": weight_of(found.change, series.statistic).value,
-            "kind": "drift" if found.is_drift else "step",
+            "weight": weight_of(change.change, series.statistic).value,
+            "kind": "drift" if change.is_drift else "step",
             "range": self.range,
             "bisect": self.bisect,
             "hotspots": [
@@ -263,23 +262,23 @@ class TrendSuspicion:
         )
 
 
-def suspicions(root: Path, asked: HistoryFilter, tell: Tell, now: str) -> list[TrendSuspicion]:
+def suspicions(root: Path, query: HistoryFilter, tell: Tell, now: str) -> list[TrendSuspicion]:
     """Check the newest points of all requested series, and review earlier suspicions.
 
     The findings are stored in the history. ``now`` is the current time (RFC 3339).
     """
-    found: list[TrendSuspicion] = []
+    to_show: list[TrendSuspicion] = []
     with shown(root, tell) as history:
         order = commit_order(root, history.revisions())
         # Suspicions are based on a series' own values only, not on converted values of another machine.
-        for trend in trends(history, replace(asked, rebase=""), order, None):
+        for trend in trends(history, replace(query, rebase=""), order, None):
             known = history.suspicions(trend.series.id)
             looked_at = list(_looked_at(trend, known, now))
             news = [item for item, is_news in looked_at if is_news]
             if news and not history.read_only:
                 history.keep_suspicions(news)
-            found += _shown(trend, looked_at, _Commits(root, order))
-    return found
+            to_show += _shown(trend, looked_at, _Commits(root, order))
+    return to_show
 
 
 def keep(root: Path, found: Sequence[TrendSuspicion], tell: Tell) -> None:
@@ -296,17 +295,17 @@ def _looked_at(
     if logs is None:
         yield from ((item, False) for item in known)
         return
-    found, places = change_points.changes(*logs), _places(trend)
+    found_changes, places = change_points.changes(*logs), _places(trend)
     after = list(known)
     for number, item in enumerate(known):
         suspected = _placed(item, places)
         if item.state == OPEN and suspected:
-            status = change_points.review_suspicion(suspected, found, *logs)
+            status = change_points.review_suspicion(suspected, found_changes, *logs)
             # A change among the newest points is the suspicion itself. Only further runs can confirm it.
             too_early = status is SuspicionStatus.CONFIRMED and _is_new(trend, suspected.at)
             if status is not SuspicionStatus.OPEN and not too_early:
                 after[number] = replace(item, state=_STATES[status], why=_WHY[status])
-    new = _new(trend, logs, found, after)
+    new = _new(trend, logs, found_changes, after)
     yield from ((item, item is not old) for item, old in zip(after, known, strict=True))
     if new:
         first, since = trend.points[new.at], trend.points[new.since]
@@ -326,19 +325,19 @@ def _is_new(trend: SeriesTrend, at: int) -> bool:
 def _new(
     trend: SeriesTrend,
     logs: tuple[list[float], list[float]],
-    found: change_points.FoundChanges,
+    found_changes: change_points.FoundChanges,
     known: Sequence[StoredSuspicion],
 ) -> change_points.Suspicion | None:
     """Return a new suspicion about the newest points; None if there is none or it was already reported."""
     if any(item.state == OPEN for item in known):
         return None
     places = _places(trend)
-    told = {item: at for item in known if (at := places.get((item.first, item.first_revision))) is not None}
-    settled = [at for item, at in told.items() if item.state == CONFIRMED]
-    older = [item.at for item in found.changes if not _is_new(trend, item.at)]
-    start = min(len(trend.points), max([0, *settled, *older, *(item.end for item in found.drifts)]))
-    new = change_points.fresh_suspicion(*logs, start) or _of_change(trend, found, start)
-    return None if new is None or any(abs(new.at - at) <= SAME for at in told.values()) else new
+    starts = {item: at for item in known if (at := places.get((item.first, item.first_revision))) is not None}
+    settled = [at for item, at in starts.items() if item.state == CONFIRMED]
+    older = [item.at for item in found_changes.changes if not _is_new(trend, item.at)]
+    start = min(len(trend.points), max([0, *settled, *older, *(item.end for item in found_changes.drifts)]))
+    new = change_points.fresh_suspicion(*logs, start) or _of_change(trend, found_changes, start)
+    return None if new is None or any(abs(new.at - at) <= SAME for at in starts.values()) else new
 
 
 def _of_change(trend: SeriesTrend, found: change_points.FoundChanges, start: int) -> change_points.Suspicion | None:

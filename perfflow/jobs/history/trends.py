@@ -1,11 +1,11 @@
 """The values of each benchmark in commit order, for tables, charts and the search for changes.
 
-Compare where a benchmark spent its time before and after a change, from the profiles of runs on both sides.
-
-Convert values of one machine to the scale of another, by the revisions that both measured.
-
-Values of different machines are only compared on request. The results are marked everywhere: each series names the
-machine, the factor with its interval and the number of revisions, and each value names the machine.
+- ``trends`` orders the values. Values of different machines are only compared on request. The results are marked
+  everywhere: each series names the machine, the factor with its interval and the number of revisions, and each value
+  names the machine.
+- ``rebased`` converts values of one machine to the scale of another, by the revisions that both measured.
+- ``hotspot_shifts`` compares where a benchmark spent its time before and after a change, from the profiles of runs on
+  both sides.
 """
 
 from __future__ import annotations
@@ -32,88 +32,6 @@ from perfflow.store.history.stored import listed
 from perfflow.store.run_folder import HOME, RESULT
 from perfflow.trees import repository as repositories
 from perfflow.trees.git import Git
-
-FEWEST = 4
-"""Revisions that both machines must have measured. With fewer, the interval is too wide to be useful."""
-_CONFIDENCE = 0.95
-
-
-@dataclass(frozen=True)
-class Rebased:
-    """The factor for the values of ``machine``, its 95% interval, and the number of revisions that it is based on."""
-
-    machine: str
-    factor: float
-    low: float
-    high: float
-    revisions: int
-
-    def text(self) -> str:
-        """Return ``values of machine 0123456789ab × 1.32 [1.30, 1.34], by 6 revisions``."""
-        interval = f"{self.factor:.4g} [{self.low:.4g}, {self.high:.4g}]"
-        return f"values of machine {self.machine[:12]} × {interval}, by {self.revisions} revisions"
-
-
-def machine_named(word: str, option: str, known: Sequence[str]) -> str:
-    """Return the identity of the machine in the history that begins with ``word``. Raises UserError."""
-    found = [name for name in known if name == word] or [name for name in known if word and name.startswith(word)]
-    if len(found) == 1:
-        return found[0]
-    if not word:
-        hint = f"add --machine with one of: {listed(known)}"
-        raise UserError.of("--rebase needs the machine to convert values to", hint)
-    said = "names several machines" if found else "is not a machine of the history"
-    raise UserError.of(f"{option} {word} {said}", f"write one of: {listed(found or known)}")
-
-
-def rebased(
-    new: Sequence[StoredValue], old: Sequence[StoredValue], machine: str
-) -> tuple[list[StoredValue], Rebased] | None:
-    """Return the ``old`` points of ``machine`` on the scale of the ``new`` ones, and the factor.
-
-    Points of revisions that ``new`` contains are left out. None if both have too few revisions in common.
-    """
-    ours, theirs = _levels(new), _levels(old)
-    both = sorted(ours.keys() & theirs.keys())
-    if len(both) < FEWEST or any(point.value <= 0 for point in old):
-        return None
-    logs = [ours[revision] - theirs[revision] for revision in both]
-    ends = mean_interval(logs, _CONFIDENCE)
-    found = Rebased(machine, math.exp(fmean(logs)), math.exp(ends.low), math.exp(ends.high), len(both))
-    return [_scaled(point, found) for point in old if point.revision not in ours], found
-
-
-def _levels(points: Sequence[StoredValue]) -> dict[str, float]:
-    """Return the logarithm of the median value of each revision, without values of uncommitted changes."""
-    values: dict[str, list[float]] = defaultdict(list)
-    for point in points:
-        if point.revision and not point.dirty and point.value > 0:
-            values[point.revision].append(math.log(point.value))
-    return {revision: quantile(found, 0.5) for revision, found in values.items()}
-
-
-def _scaled(point: StoredValue, by: Rebased) -> StoredValue:
-    low, high = (None if end is None else end * by.factor for end in (point.low, point.high))
-    return point._replace(value=point.value * by.factor, low=low, high=high, rebased=by.machine)
-
-
-def key_of(series: StoredSeries) -> tuple[str, ...]:
-    """Return the fields that two series of different machines must share to be comparable."""
-    return (series.benchmark, series.metric, series.statistic, series.workflow, series.params)
-
-
-def too_few(old: str, new: str, overlaps: Iterator[int]) -> UserError:
-    """Return the error that no series can be converted."""
-    most = max(overlaps, default=0)
-    text = f"machines {old[:12]} and {new[:12]} have {most} revisions of a benchmark in common; {FEWEST} are needed"
-    hint = f"on {new[:12]}, check out revisions that {old[:12]} measured, and `perfflow run` the workflow at each"
-    return UserError.of(text, hint)
-
-
-def overlap(new: Sequence[StoredValue], old: Sequence[StoredValue]) -> int:
-    """Return how many revisions both measured."""
-    return len(_levels(new).keys() & _levels(old).keys())
-
 
 NEWEST = 200
 """The number of newest points of a series that are read by default."""
@@ -197,22 +115,22 @@ def trends(
 
 
 def _with_rebased(
-    history: History, asked: HistoryFilter, order: Mapping[str, int], own: Sequence[SeriesTrend]
+    history: History, query: HistoryFilter, order: Mapping[str, int], own: Sequence[SeriesTrend]
 ) -> Iterator[SeriesTrend]:
     """Yield one machine's trends, with another machine's values where both have enough revisions in common."""
     known = list(history.machines())
-    old = machine_named(asked.rebase, "--rebase", known)
-    new = machine_named(asked.machine or "", "--machine", known)
+    old = machine_named(query.rebase, "--rebase", known)
+    new = machine_named(query.machine or "", "--machine", known)
     if old == new:
         raise UserError.of(f"--rebase {old} and --machine are the same", "name the earlier machine as --rebase")
-    others = {key_of(each.series): each for each in _of_machines(history, replace(asked, machine=old), order, None)}
+    others = {key_of(each.series): each for each in _of_machines(history, replace(query, machine=old), order, None)}
     pairs = [(trend, others.get(key_of(trend.series))) for trend in own]
     made = [(trend, other and rebased(trend.points, other.points, old)) for trend, other in pairs]
-    if not any(found for _, found in made):
+    if not any(converted for _, converted in made):
         raise too_few(old, new, (overlap(trend.points, other.points) for trend, other in pairs if other))
-    for trend, found in made:
-        if found:
-            points, by = found
+    for trend, converted in made:
+        if converted:
+            points, by = converted
             series = replace(trend.series, points=trend.series.points + len(points))
             yield SeriesTrend(series, tuple(in_order([*points, *trend.points], order)), by)
         else:
@@ -220,17 +138,17 @@ def _with_rebased(
 
 
 def _of_machines(
-    history: History, asked: HistoryFilter, order: Mapping[str, int], newest: int | None
+    history: History, query: HistoryFilter, order: Mapping[str, int], newest: int | None
 ) -> Iterator[SeriesTrend]:
     for series in history.series():
         # Metrics without a direction are only shown if the user names them.
-        if asked.metric != series.metric and (asked.metric or series.better == "none"):
+        if query.metric != series.metric and (query.metric or series.better == "none"):
             continue
-        if asked.benchmark and not (asked.benchmark == series.benchmark or asked.benchmark in series.benchmark):
+        if query.benchmark and not (query.benchmark == series.benchmark or query.benchmark in series.benchmark):
             continue
-        if asked.machine and not series.machine.startswith(asked.machine):
+        if query.machine and not series.machine.startswith(query.machine):
             continue
-        points = [point for point in history.points(series.id, newest) if _is_wanted(point, asked)]
+        points = [point for point in history.points(series.id, newest) if _is_wanted(point, query)]
         if points:
             yield SeriesTrend(series, tuple(in_order(points, order)))
 
@@ -247,19 +165,19 @@ def commit_order(root: Path, revisions: Iterable[str]) -> dict[str, int]:
     Revisions that the repository lacks are left out. git walks back only to the oldest revision, so the time depends on
     the span of the revisions, not on the age of the project.
     """
-    wanted = sorted(revision for revision in set(revisions) if _COMPLETE.fullmatch(revision))
+    complete = sorted(revision for revision in set(revisions) if _COMPLETE.fullmatch(revision))
     try:
-        git = repositories.look_at(root).git() if wanted else None
+        git = repositories.look_at(root).git() if complete else None
     except UserError:
         git = None
-    dates = _dates(git, wanted) if git else {}
+    dates = _dates(git, complete) if git else {}
     if not git or not dates:
         return {}
     # Committers' clocks differ. If a parent is younger than its child by more than a day, walk the whole graph.
     bounds: list[list[str]] = [[f"--max-age={min(dates.values()) - _DAY}"], []]
     walks = (_walk(git, bound, dates) for bound in bounds)
     by_date = sorted(dates, key=lambda revision: (dates[revision], revision))
-    order = next((found for found in walks if len(found) == len(dates)), by_date)
+    order = next((walk for walk in walks if len(walk) == len(dates)), by_date)
     return {revision: place for place, revision in enumerate(order)}
 
 
@@ -306,9 +224,9 @@ def parameters_of(trend: SeriesTrend, others: Sequence[SeriesTrend]) -> str:
     ]
     if len(alike) < 2:
         return trend.rebased.text() if trend.rebased else ""
-    own, all_params = _params(trend.series), [_params(series) for series in alike]
-    differing = [name for name in own if len({str(params.get(name)) for params in all_params}) > 1]
-    words = [f"{name}={own[name]}" for name in differing]
+    params_of_trend, all_params = _params(trend.series), [_params(series) for series in alike]
+    differing = [name for name in params_of_trend if len({str(params.get(name)) for params in all_params}) > 1]
+    words = [f"{name}={params_of_trend[name]}" for name in differing]
     words += [trend.series.workflow] if len({series.workflow for series in alike}) > 1 else []
     words += [trend.series.statistic] if len({series.statistic for series in alike}) > 1 else []
     return ", ".join([*words, trend.rebased.text()] if trend.rebased else words)
@@ -317,6 +235,88 @@ def parameters_of(trend: SeriesTrend, others: Sequence[SeriesTrend]) -> str:
 def _params(series: StoredSeries) -> dict[str, object]:
     found = json.loads(series.params) if series.params else {}
     return found if isinstance(found, dict) else {}
+
+
+FEWEST = 4
+"""Revisions that both machines must have measured. With fewer, the interval is too wide to be useful."""
+_CONFIDENCE = 0.95
+
+
+@dataclass(frozen=True)
+class Rebased:
+    """The factor for the values of ``machine``, its 95% interval, and the number of revisions that it is based on."""
+
+    machine: str
+    factor: float
+    low: float
+    high: float
+    revisions: int
+
+    def text(self) -> str:
+        """Return ``values of machine 0123456789ab × 1.32 [1.30, 1.34], by 6 revisions``."""
+        interval = f"{self.factor:.4g} [{self.low:.4g}, {self.high:.4g}]"
+        return f"values of machine {self.machine[:12]} × {interval}, by {self.revisions} revisions"
+
+
+def machine_named(word: str, option: str, known: Sequence[str]) -> str:
+    """Return the identity of the machine in the history that begins with ``word``. Raises UserError."""
+    found = [name for name in known if name == word] or [name for name in known if word and name.startswith(word)]
+    if len(found) == 1:
+        return found[0]
+    if not word:
+        hint = f"add --machine with one of: {listed(known)}"
+        raise UserError.of("--rebase needs the machine to convert values to", hint)
+    said = "names several machines" if found else "is not a machine of the history"
+    raise UserError.of(f"{option} {word} {said}", f"write one of: {listed(found or known)}")
+
+
+def rebased(
+    new: Sequence[StoredValue], old: Sequence[StoredValue], machine: str
+) -> tuple[list[StoredValue], Rebased] | None:
+    """Return the ``old`` points of ``machine`` on the scale of the ``new`` ones, and the factor.
+
+    Points of revisions that ``new`` contains are left out. None if both have too few revisions in common.
+    """
+    ours, theirs = _levels(new), _levels(old)
+    both = sorted(ours.keys() & theirs.keys())
+    if len(both) < FEWEST or any(point.value <= 0 for point in old):
+        return None
+    logs = [ours[revision] - theirs[revision] for revision in both]
+    ends = mean_interval(logs, _CONFIDENCE)
+    factor = Rebased(machine, math.exp(fmean(logs)), math.exp(ends.low), math.exp(ends.high), len(both))
+    return [_scaled(point, factor) for point in old if point.revision not in ours], factor
+
+
+def _levels(points: Sequence[StoredValue]) -> dict[str, float]:
+    """Return the logarithm of the median value of each revision, without values of uncommitted changes."""
+    values: dict[str, list[float]] = defaultdict(list)
+    for point in points:
+        if point.revision and not point.dirty and point.value > 0:
+            values[point.revision].append(math.log(point.value))
+    return {revision: quantile(found, 0.5) for revision, found in values.items()}
+
+
+def _scaled(point: StoredValue, by: Rebased) -> StoredValue:
+    low, high = (None if end is None else end * by.factor for end in (point.low, point.high))
+    return point._replace(value=point.value * by.factor, low=low, high=high, rebased=by.machine)
+
+
+def key_of(series: StoredSeries) -> tuple[str, ...]:
+    """Return the fields that two series of different machines must share to be comparable."""
+    return (series.benchmark, series.metric, series.statistic, series.workflow, series.params)
+
+
+def too_few(old: str, new: str, overlaps: Iterator[int]) -> UserError:
+    """Return the error that no series can be converted."""
+    most = max(overlaps, default=0)
+    text = f"machines {old[:12]} and {new[:12]} have {most} revisions of a benchmark in common; {FEWEST} are needed"
+    hint = f"on {new[:12]}, check out revisions that {old[:12]} measured, and `perfflow run` the workflow at each"
+    return UserError.of(text, hint)
+
+
+def overlap(new: Sequence[StoredValue], old: Sequence[StoredValue]) -> int:
+    """Return how many revisions both measured."""
+    return len(_levels(new).keys() & _levels(old).keys())
 
 
 _LOOKED_AT = 5
@@ -377,11 +377,13 @@ def _shares(root: Path, run: str, benchmark: str) -> dict[str, _Shares]:
     if result is None:
         return shares
     trees = {spot.tree for spot in result.hotspots}
-    wanted = "candidate" if "candidate" in trees else "baseline"
+    tree = "candidate" if "candidate" in trees else "baseline"
     for spot in result.hotspots:
-        if spot.benchmark == benchmark and spot.tree == wanted:
-            own, name = shares.setdefault(spot.source, {}), spot.function or spot.location
-            own[name] = own.get(name, 0.0) + (spot.share if spot.self_share is None else spot.self_share)
+        if spot.benchmark == benchmark and spot.tree == tree:
+            by_function, name = shares.setdefault(spot.source, {}), spot.function or spot.location
+            by_function[name] = by_function.get(name, 0.0) + (
+                spot.share if spot.self_share is None else spot.self_share
+            )
     return shares
 
 

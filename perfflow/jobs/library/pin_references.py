@@ -1,12 +1,12 @@
-"""Pin, fetch and update references to git repositories. Only this module fetches workflows.
+"""Change, check, start and test a library of workflows: ``perfflow.lock``, vendored copies, a template and tests.
 
-Remove references from the lock, and their vendored copies from the project. Uses no network.
-
-The state of a lock's items on this machine. Uses no network.
-
-Write a first repository for the workflows of a team: one workflow, its test, and a README.
-
-Test a library of workflows: each workflow must be valid, and each test under ``tests/`` must pass.
+- ``add``, ``update`` and ``vendor`` pin, fetch and copy references to git repositories. Only this module fetches
+  workflows.
+- ``remove_references`` removes references from the lock, and ``remove_unused`` their copies from the project. This uses
+  no network.
+- ``item_states`` returns the state of a lock's items on this machine. This uses no network.
+- ``write_template`` writes a first repository for the workflows of a team: one workflow, its test, and a README.
+- ``tested`` tests a library: each workflow must be valid, and each test under ``tests/`` must pass.
 """
 
 from __future__ import annotations
@@ -188,9 +188,9 @@ class _Fetching:
             self._done.notes.append(f"{name}: {commit[:12]}, as before")
             self.pin(name)
             return
-        said = f"{name}: {old.commit[:12]} -> {commit[:12]}"
+        moved = f"{name}: {old.commit[:12]} -> {commit[:12]}"
         if remote.TAG in (old.kind, kind) and not allow_moved:
-            self._done.moved.append(f"{said}: the tag {reference.revision} was moved")
+            self._done.moved.append(f"{moved}: the tag {reference.revision} was moved")
             self.pin(name)
             return
         item = self._item(reference, commit)
@@ -198,7 +198,7 @@ class _Fetching:
         self._keep(name, new, item)
         if old.vendored:
             _copy(self._done.root, name, item)
-        self._done.notes.append(f"{said}, {'the same files' if new.sha256 == old.sha256 else 'its files changed'}")
+        self._done.notes.append(f"{moved}, {'the same files' if new.sha256 == old.sha256 else 'its files changed'}")
         self._follow(name, item, ())
 
     def pinned_item(self, name: str, pin: Pin) -> Item:
@@ -267,8 +267,8 @@ def _reader(
             hint = "a file of the repository names it"
             raise UserError.of(f"{reference.url} has no file {name!r} at {reference.revision}", hint)
         references.require_path(name, str(reference))
-        found: bytes = snapshot.bytes_of(name, LARGEST) if snapshot else files[name]
-        return found
+        content: bytes = snapshot.bytes_of(name, LARGEST) if snapshot else files[name]
+        return content
 
     return read
 
@@ -325,11 +325,11 @@ def _users(root: Path, lock: Lock) -> dict[str, str]:
         if path.parent == search_path.SHIPPED:
             continue
         try:
-            found = list(pinned.references_in(read_file(path, Readable.of(root))))
+            references_in_file = list(pinned.references_in(read_file(path, Readable.of(root))))
         except UserError:
             # An invalid workflow cannot be run, so it uses nothing; `perfflow validate` reports its errors.
             continue
-        users.update(dict.fromkeys(found, str(path.relative_to(root))))
+        users.update(dict.fromkeys(references_in_file, str(path.relative_to(root))))
     return users
 
 

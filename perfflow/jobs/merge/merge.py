@@ -110,8 +110,8 @@ def _require_whole(parts: Sequence[Part]) -> None:
     """Raise UserError unless each part of one division is there, once."""
     counts = {part.shard.count: part for part in parts}
     if len(counts) > 1:
-        told = " and ".join(f"{part.name} is part {part.shard}" for part in list(counts.values())[:2])
-        raise UserError.of(f"{told}, so they are of different divisions", "name the parts of one run")
+        parts_told = " and ".join(f"{part.name} is part {part.shard}" for part in list(counts.values())[:2])
+        raise UserError.of(f"{parts_told}, so they are of different divisions", "name the parts of one run")
     count = parts[0].shard.count
     have = Counter(part.shard.number for part in parts)
     twice = [number for number, times in have.items() if times > 1]

@@ -1,10 +1,10 @@
-"""Turn a candidate's change into a tree: a patch, a revision, or the edits of a command or a proposer.
+"""Turn a candidate's change into a tree, and write accepted settings into the workflow file.
 
-The limits of the stage are checked before anything is built.
-
-A proposer's brief: the JSON that a proposing program reads before it edits the tree.
-
-Write accepted settings into the workflow file (``--apply``). If that is impossible, refuse before the run.
+- ``change_of`` applies a patch, a revision, or the edits of a command or a proposer. The limits of the stage are
+  checked before anything is built.
+- ``brief_of`` makes a proposer's brief: the JSON that a proposing program reads before it edits the tree.
+- ``apply_settings`` writes accepted settings (``--apply``). If that is impossible, ``require_appliable`` refuses before
+  the run.
 """
 
 from __future__ import annotations
@@ -127,21 +127,21 @@ def edited(session: RunSession, planned: Planned, run: StepRun, slot: Slot) -> s
     return recorded.tree
 
 
-def change_of(repository: Repository, stage: Stage, base: str, tree: str, own: Settings) -> AppliedChange:
+def change_of(repository: Repository, stage: Stage, base: str, tree: str, settings: Settings) -> AppliedChange:
     """Return the change that a candidate makes.
 
     Raises RejectedError if it changes nothing, or ("needs approval") if the change exceeds the limits of the stage.
     """
-    found = difference(repository, base, tree)
-    if base == tree and not own.env and not own.params:
+    diff = difference(repository, base, tree)
+    if base == tree and not settings.env and not settings.params:
         raise RejectedError("it changes nothing")
     for path in changed_paths(repository, base, tree):
         glob = next((glob for glob in stage.forbid or () if _covers(glob, path)), None)
         if glob is not None:
             raise RejectedError(f"needs approval: it touches {path}, which `forbid: {glob}` protects")
-    if stage.max_diff is not None and found.lines > stage.max_diff:
-        raise RejectedError(f"needs approval: it changes {found.lines} lines, `max-diff` is {stage.max_diff}")
-    return AppliedChange(tree, found, own)
+    if stage.max_diff is not None and diff.lines > stage.max_diff:
+        raise RejectedError(f"needs approval: it changes {diff.lines} lines, `max-diff` is {stage.max_diff}")
+    return AppliedChange(tree, diff, settings)
 
 
 def _covers(glob: str, path: str) -> bool:
@@ -177,7 +177,7 @@ def brief_of(
     attempt: int,
 ) -> dict[str, Any]:
     """Return the brief as JSON data: shares from 0 to 1, values in base units, files relative to the tree."""
-    own = stage.own
+    written = stage.own
     return {
         "schema": SCHEMA,
         "tree": str(tree),
@@ -189,9 +189,9 @@ def brief_of(
         "ledger": list(ledger),
         "constraints": {
             "accept": stage.goal.accept,
-            "forbid": own.forbid or [],
-            "max_diff": own.max_diff,
-            "check": [own.check] if isinstance(own.check, str) else own.check or [],
+            "forbid": written.forbid or [],
+            "max_diff": written.max_diff,
+            "check": [written.check] if isinstance(written.check, str) else written.check or [],
             "guard": list(stage.goal.guards),
         },
     }

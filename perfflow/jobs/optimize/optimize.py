@@ -1,11 +1,13 @@
-"""The optimize stage. Each candidate is one change: build it, check it, measure it, then keep or revert it.
+"""Run the optimize stage: each candidate is one change, which is built, checked, measured, then kept or reverted.
 
 Correctness is checked first, in the candidate's own tree. Then pairs of processes compare it with the accepted state.
 An accepted change is the base of the next candidate. The final effect is measured against the original, not added up.
 
-The accepted state in one of two slots. The other slot holds the next candidate, which is built on top of it.
-
-The ledger: one entry for each try of a candidate, with its change, figures, decision and reason.
+- ``AcceptedState`` is the accepted state in one of two slots. The other slot holds the next candidate, which is built
+  on top of it.
+- ``ledger_entry`` makes an entry of the ledger: one for each try of a candidate, with its change, figures, decision and
+  reason.
+- ``Optimizer`` tries the candidates.
 """
 
 from __future__ import annotations
@@ -113,12 +115,12 @@ class AcceptedState:
         runs = perform_all(session, steps)
         for run in runs:
             if run.blocks and run.failing_side is Side.BASELINE:
-                said = f"{run.planned.id} failed on the baseline: {run.reason}; {_SHARE}"
-                raise failure_of(run, session.folder.path, said)
+                message = f"{run.planned.id} failed on the baseline: {run.reason}; {_SHARE}"
+                raise failure_of(run, session.folder.path, message)
             if run.blocks:
                 detail = f": {run.detail}" if run.detail else ""
-                said = f"{what}: step {run.planned.id}: {run.reason}{detail}"
-                raise RejectedError(said, log_of(run, session.folder.path))
+                message = f"{what}: step {run.planned.id}: {run.reason}{detail}"
+                raise RejectedError(message, log_of(run, session.folder.path))
         return runs
 
     def set_up(self, subrun: Callable[[], Subrun], candidate: Planned) -> None:
@@ -131,8 +133,8 @@ class AcceptedState:
             session = self.session_in(context, where, candidate)
             self.perform(session, self._stage.checking, "correctness does not hold")
         except RejectedError as error:
-            said = f"the current code does not work in a separate folder: {error}; {_SHARE}"
-            raise Failure(said, log=error.log) from error
+            message = f"the current code does not work in a separate folder: {error}; {_SHARE}"
+            raise Failure(message, log=error.log) from error
         self.context = context
 
     def keep(self, state: CodeState, change: AppliedChange, context: TreeContext) -> None:
@@ -179,10 +181,10 @@ def _figures(row: ComparedMetric) -> dict[str, Any]:
     }
 
 
-def with_change(found: Optimization, change: AppliedChange, path: str) -> Optimization:
+def with_change(entry: Optimization, change: AppliedChange, path: str) -> Optimization:
     """Add the change to an entry; ``path`` is that of the diff in the run's folder."""
     text, files = change.difference.text, change.difference.files
-    return found.model_copy(
+    return entry.model_copy(
         update={
             "diff": text if len(text) <= LONGEST_DIFF else "",
             "diff_file": path if files else "",
@@ -213,6 +215,7 @@ ORIGINAL = "original"
 DIFF = "change.diff"
 FOLDED = "folded"
 """The kind of profile from which a hotspot's share is read."""
+MET = "all targets are met"
 
 
 @dataclass(frozen=True)
@@ -255,23 +258,23 @@ class Optimizer(TreeWork):
             kept.perform(replace(between, goal=self._stage.goal), self._stage.measuring, "it could not be measured")
             acceptance = self._judged(subrun.record)
         except (RejectedError, PreparationError) as error:
-            found = ledger_entry(planned, name, "rejected", str(error), bound=bound)
-            found = found.model_copy(update=self._last_words(error))
+            entry = ledger_entry(planned, name, "rejected", str(error), bound=bound)
+            entry = entry.model_copy(update=self._last_words(error))
             self._no_idea = isinstance(error, NoProposalError)
-            return self._kept_diff(found, change, subrun)
+            return self._kept_diff(entry, change, subrun)
         decision: Decision = "accepted" if acceptance.accepted else "rejected"
         reason = acceptance.reason
         if acceptance.same_files:
             # If files changed but the same programs ran, the change was probably not built.
             unbuilt = ": was it built?" if change.difference.files else ""
             reason += f" (both sides execute the same files{unbuilt})"
-        found = ledger_entry(planned, name, decision, reason, acceptance.row, bound)
-        found = self._kept_diff(found, change, subrun)
+        entry = ledger_entry(planned, name, decision, reason, acceptance.row, bound)
+        entry = self._kept_diff(entry, change, subrun)
         if acceptance.accepted and planned.cell:
-            self._rivals.append(Rival(planned, change, subrun, found))
+            self._rivals.append(Rival(planned, change, subrun, entry))
         elif acceptance.accepted:
-            self._keep(Rival(planned, change, subrun, found), context)
-        return found
+            self._keep(Rival(planned, change, subrun, entry), context)
+        return entry
 
     # -- steps of the run
 
@@ -417,14 +420,14 @@ class Optimizer(TreeWork):
         base = kept.state.tree
         context = context_in(self._session.context, kept.other, kept.settings)
         session = kept.session_in(context, subrun, planned)
-        own = settings_of(session, planned)
+        settings = settings_of(session, planned)
         tree = patched(session, self._repository, planned, base, self._draft)
         if tree is None and (planned.step.run or planned.step.argv or planned.step.propose):
             kept.other.switch(base, kept.state.commit)
             doing = planned
             if planned.step.propose:
                 brief = subrun.step(planned.id) / "brief.json"
-                told = brief_of(
+                content = brief_of(
                     self._stage,
                     self._latest(),
                     self._targets(),
@@ -432,7 +435,7 @@ class Optimizer(TreeWork):
                     kept.other.path,
                     attempt,
                 )
-                write_text(brief, json.dumps(told, ensure_ascii=False, indent=1) + "\n")
+                write_text(brief, json.dumps(content, ensure_ascii=False, indent=1) + "\n")
                 doing = proposing(planned, brief)
             try:
                 tree = edited(session, doing, run, kept.other)
@@ -440,7 +443,7 @@ class Optimizer(TreeWork):
                 if not planned.step.propose:
                     raise
                 raise NoProposalError(f"no proposal: {error}", error.log) from error
-        return change_of(self._repository, self._stage.own, base, base if tree is None else tree, own)
+        return change_of(self._repository, self._stage.own, base, base if tree is None else tree, settings)
 
     def _require_checks(self, planned: Planned, session: RunSession) -> None:
         """Run the stage's ``check`` commands on the candidate. Raises RejectedError, "needs approval"."""
@@ -461,16 +464,16 @@ class Optimizer(TreeWork):
 
     def _keep(self, best: Rival, context: TreeContext) -> None:
         """Accept a candidate: commit it, profile it, and decide whether the stage ends."""
-        kept, found = self._begun(), best.found
+        kept, entry = self._begun(), best.found
         state = kept.state
         if best.change.difference.files:
-            state = commits.commit(self._repository, best.change.tree, state, message_of(found))
+            state = commits.commit(self._repository, best.change.tree, state, message_of(entry))
         self._folder.append({"event": "kept", "id": best.subrun.name, "revision": state.commit, "tree": state.tree})
         kept.keep(state, best.change, context)
         self._kept_names.append(best.subrun.name)
         perform_all(kept.session_in(context, best.subrun, best.planned), self._stage.profiling)
         self._record.trials[best.subrun.name] = best.subrun.record
-        effect = found.effect.value if found.effect else None
+        effect = entry.effect.value if entry.effect else None
         if self._targets_met(best.subrun.record):
             self._stop = MET
         elif effect is not None and effect < self._stage.diminishing:
@@ -544,19 +547,19 @@ class Optimizer(TreeWork):
 
     def _recall(self, kept: AcceptedState) -> None:
         """Redo the accepted changes of the interrupted run from its diffs."""
-        for found in self._record.tried():
-            self._ledger.append(found)
-            if found.decision != "accepted":
+        for entry in self._record.tried():
+            self._ledger.append(entry)
+            if entry.decision != "accepted":
                 continue
-            if found.id not in self._record.kept:
-                self._recall_rival(kept, found)
+            if entry.id not in self._record.kept:
+                self._recall_rival(kept, entry)
                 continue
-            if found.diff_file:
-                tree = self._patched(kept.state.tree, found)
-                kept.state = commits.commit(self._repository, tree, kept.state, message_of(found))
-            kept.settings = Settings(found.env, found.params).on_top(kept.settings)
-            self._kept_names.append(found.id)
-            if self._targets_met(self._record.trials.get(found.id, Record())):
+            if entry.diff_file:
+                tree = self._patched(kept.state.tree, entry)
+                kept.state = commits.commit(self._repository, tree, kept.state, message_of(entry))
+            kept.settings = Settings(entry.env, entry.params).on_top(kept.settings)
+            self._kept_names.append(entry.id)
+            if self._targets_met(self._record.trials.get(entry.id, Record())):
                 self._stop = MET
 
     def _recall_rival(self, kept: AcceptedState, found: Optimization) -> None:
@@ -636,6 +639,3 @@ class Optimizer(TreeWork):
         criteria = self._session.context.plan.criteria
         rows = compared(record, criteria)
         return targets.judge(criteria, rows, record)
-
-
-MET = "all targets are met"

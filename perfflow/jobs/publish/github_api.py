@@ -1,14 +1,11 @@
-"""Calls of GitHub's REST and GraphQL APIs. The token is sent to one host only, and is in no message.
+"""Post a stored result to GitHub: create or update the pull request's one comment, and create the check run.
 
-Temporary errors (rate limits, server errors, missing responses) are retried, after growing pauses or the time that
-GitHub asks for. All calls together end within ``TOTAL`` seconds.
-
-One HTTP request whose response, including its headers, is limited in bytes and in time.
-
-The standard library only limits each wait for the next byte, so a server that sends a byte now and then never times
-out.
-
-Post a stored result: create or update the pull request's one comment, and create the check run.
+- ``ask`` sends one HTTP request whose response, including its headers, is limited in bytes and in time. The standard
+  library only limits each wait for the next byte, so a server that sends a byte now and then never times out.
+- ``GitHub`` calls the REST and GraphQL APIs. The token is sent to one host only, and is in no message. Temporary errors
+  (rate limits, server errors, missing responses) are retried, after growing pauses or the time that GitHub asks for.
+  All calls together end within ``TOTAL`` seconds.
+- ``post_check`` and ``post_comment`` post a result.
 """
 
 from __future__ import annotations
@@ -272,9 +269,9 @@ class GitHub:
                 if not error.passing or pause is None or wait is None or time.monotonic() + wait > self.ends:
                     raise
                 time.sleep(wait)
-                found = made() if error.done else None
-                if found is not None:
-                    return found
+                answer_before = made() if error.done else None
+                if answer_before is not None:
+                    return answer_before
         return None
 
     def _try(self, method: str, path: str, body: Mapping[str, Any] | None) -> Any:
@@ -301,8 +298,8 @@ class GitHub:
         raise self._refused(f"{method} {urlsplit(path).path}", answer)
 
     def _refused(self, where: str, answer: HttpResponse) -> RefusedError:
-        said = answer.data.get("message") if isinstance(answer.data, dict) else None
-        text = self._without_token(clipped(str(said or answer.reason), 300))
+        message = answer.data.get("message") if isinstance(answer.data, dict) else None
+        text = self._without_token(clipped(str(message or answer.reason), 300))
         if _is_limit(answer, text):
             after = _asked_pause(answer)
             hint = f"try again in {after:.0f} s; the token's permissions are not the reason"

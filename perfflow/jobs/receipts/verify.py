@@ -48,15 +48,15 @@ def verify(folder: Path, root: Path, against: Result | None = None) -> Verified:
     if not (folder / RECEIPT).is_file():
         require_verdict(folder)
     receipt = verification.read(folder)
-    found = list(verification.findings(folder, receipt))
-    changed = {finding.file for finding in found if finding.breaks}
-    found += _judged_otherwise(folder, receipt, changed)
+    findings = list(verification.findings(folder, receipt))
+    changed = {finding.file for finding in findings if finding.breaks}
+    findings += _judged_otherwise(folder, receipt, changed)
     return Verified(
         run=str((receipt.get("run") or {}).get("id", folder.name)),
         verdict=str(receipt.get("verdict", "")),
         sha256=sha256(folder / RECEIPT),
         files=len(receipt["files"]),
-        findings=tuple(found),
+        findings=tuple(findings),
         data=tuple(_data(root, receipt.get("data") or {})),
         environment=tuple(manifest.environment_differences(_surroundings(against), receipt)) if against else (),
     )

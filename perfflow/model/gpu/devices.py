@@ -1,15 +1,13 @@
-"""Published peaks of GPUs: a table of data, looked up by the name that a driver reports.
+"""GPUs: their published peaks, a kernel under the roofline, and one kernel on several GPUs.
 
-Each figure has a source. The table is read on first use.
-
-Place a GPU kernel under the roofline, and find whether memory, compute or latency bounds it.
-
-The roofline only distinguishes memory and compute. A kernel is latency-bound if both throughputs of Nsight Compute's
-speed of light are under 60% (rule SOLBottleneck, SpeedOfLight.py).
-
-One kernel on several GPUs: its time, and its share of each GPU's roof, which does not depend on the GPU's speed.
-
-Differences between GPUs are reported, but they are never regressions, because the numbers are from different machines.
+- ``find`` looks up the published peaks of a GPU by the name that a driver reports, in a table of data. Each figure has
+  a source. The table is read on first use.
+- ``place`` places a kernel under the roofline, and ``bound_under`` finds whether memory, compute or latency bounds it.
+  The roofline only distinguishes memory and compute. A kernel is latency-bound if both throughputs of Nsight Compute's
+  speed of light are under 60% (rule SOLBottleneck, SpeedOfLight.py).
+- ``rows`` compares one kernel on several GPUs: its time, and its share of each GPU's roof, which does not depend on the
+  GPU's speed. Differences between GPUs are reported, but they are never regressions, because the numbers are from
+  different machines.
 """
 
 from __future__ import annotations

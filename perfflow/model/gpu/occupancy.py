@@ -1,21 +1,21 @@
 """Theoretical occupancy: the number of blocks of a launch that an SM holds at once, and the resource that limits it.
 
-NVIDIA publishes the algorithm in ``cuda_occupancy.h`` of the CUDA Toolkit (and, up to 8.6, in its CUDA Occupancy
-Calculator spreadsheet): each resource alone allows a number of blocks, and the smallest of these is the occupancy.
+``ARCHITECTURES`` has the limits of one multiprocessor (SM) by compute capability: threads, blocks, registers, shared
+memory. Sources, in this order; figures that occur in two of them agree:
 
-Find the smallest changes that raise a launch's theoretical occupancy to the next step.
+- CUDA Programming Guide, appendix "Compute Capabilities", tables "Device and Streaming Multiprocessor (SM)
+  Information", "Memory Information" and "Shared Memory Capacity per Compute Capability" (7.5 and later; 7.0 and 7.2:
+  CUDA C++ Programming Guide 12.9, table "Technical Specifications per Compute Capability")
+- ``cuda_occupancy.h`` of CUDA 13.5 (allocation units, sub-partitions, carveouts of shared memory, barriers)
+- ``cuda/__device/arch_traits.h`` of CCCL 13.3 (limits, the memory that the driver reserves for each block)
 
-Registers can be lowered by ``__launch_bounds__`` or ``-maxrregcount`` (and then spill), shared memory by smaller tiles,
-the block size by the launch. Higher occupancy hides latency; it does not help a kernel with another bottleneck.
+``occupancy`` follows the algorithm that NVIDIA publishes in ``cuda_occupancy.h`` of the CUDA Toolkit (and, up to 8.6,
+in its CUDA Occupancy Calculator spreadsheet): each resource alone allows a number of blocks, and the smallest of these
+is the occupancy.
 
-Limits of one multiprocessor (SM) by compute capability: threads, blocks, registers, shared memory.
-
-Sources, in this order; figures that occur in two of them agree:
-CUDA Programming Guide, appendix "Compute Capabilities", tables "Device and Streaming Multiprocessor (SM) Information",
-"Memory Information" and "Shared Memory Capacity per Compute Capability" (7.5 and later; 7.0 and 7.2: CUDA C++
-Programming Guide 12.9, table "Technical Specifications per Compute Capability"); ``cuda_occupancy.h`` of CUDA 13.5
-(allocation units, sub-partitions, carveouts of shared memory, barriers); ``cuda/__device/arch_traits.h`` of CCCL
-13.3 (limits, the memory that the driver reserves for each block).
+``lifts`` finds the smallest changes that raise it to the next step. Registers can be lowered by ``__launch_bounds__``
+or ``-maxrregcount`` (and then spill), shared memory by smaller tiles, the block size by the launch. Higher occupancy
+hides latency; it does not help a kernel with another bottleneck.
 """
 
 from __future__ import annotations
@@ -120,13 +120,13 @@ def limits_of(capability: str) -> OccupancyLimits:
     Raises UserError for one that is not in the table, because limits of a similar one would give wrong occupancies.
     """
     digits = capability.lower().removeprefix("sm_").removeprefix("compute_").rstrip("af")
-    wanted = digits if "." in digits else f"{digits[:-1]}.{digits[-1:]}"
-    if wanted not in ARCHITECTURES:
+    name = digits if "." in digits else f"{digits[:-1]}.{digits[-1:]}"
+    if name not in ARCHITECTURES:
         known = ", ".join(ARCHITECTURES)
         raise UserError.of(
             f"no limits are known for compute capability {capability}", f"measure on one of these: {known}"
         )
-    return ARCHITECTURES[wanted]
+    return ARCHITECTURES[name]
 
 
 class Limiter(StrEnum):
@@ -258,16 +258,17 @@ def _by_barriers(launch: LaunchShape, limits: OccupancyLimits) -> int | None:
     return None if limits.barriers is None or launch.barriers == 0 else limits.barriers // launch.barriers
 
 
-def waves(found: Occupancy, grid: int, sms: int) -> Waves:
+def waves(occupied: Occupancy, grid: int, sms: int) -> Waves:
     """Return the waves of a grid of ``grid`` blocks on a GPU with ``sms`` SMs; the launch must fit an SM.
 
     The tail share follows Nsight Compute's rule "Tail Effect" (LaunchStatistics.py): one wave of all waves.
     """
-    if grid < 1 or sms < 1 or found.blocks < 1:
+    if grid < 1 or sms < 1 or occupied.blocks < 1:
         raise UserError.of(
-            f"no waves of {grid} blocks, {found.blocks} at once on each of {sms} SMs", "each number must be at least 1"
+            f"no waves of {grid} blocks, {occupied.blocks} at once on each of {sms} SMs",
+            "each number must be at least 1",
         )
-    at_once = found.blocks * sms
+    at_once = occupied.blocks * sms
     full, last = divmod(grid, at_once)
     return Waves(grid / at_once, full, last, last / at_once if last else 1.0, 1 / (full + 1) if last else 0.0)
 
@@ -279,7 +280,7 @@ def _up(value: int, unit: int) -> int:
 
 @dataclass(frozen=True)
 class Lift:
-    """A changed launch with more resident warps, and the names of the changed fields of ``Launch``."""
+    """A changed launch with more resident warps, and the names of the changed fields of ``LaunchShape``."""
 
     changed: tuple[str, ...]
     reached: Occupancy
@@ -310,21 +311,21 @@ def lifts(found: Occupancy) -> tuple[Lift, ...]:
     return tuple(lift for lift in tried if lift is not None)
 
 
-def _smaller(found: Occupancy) -> Lift | None:
+def _smaller(occupied: Occupancy) -> Lift | None:
     """Return the largest registers and shared memory that leave room for one more block."""
-    wanted = found.blocks + 1
-    if any(found.allowed.get(fixed, wanted) < wanted for fixed in (Limiter.WARPS, Limiter.BLOCKS, Limiter.BARRIERS)):
+    blocks = occupied.blocks + 1
+    if any(occupied.allowed.get(fixed, blocks) < blocks for fixed in (Limiter.WARPS, Limiter.BLOCKS, Limiter.BARRIERS)):
         return None
-    launch, limits, changed = found.launch, found.limits, []
-    if found.allowed.get(Limiter.REGISTERS, wanted) < wanted:
+    launch, limits, changed = occupied.launch, occupied.limits, []
+    if occupied.allowed.get(Limiter.REGISTERS, blocks) < blocks:
         registers = _most(
-            launch.registers, lambda n: _holds(by_registers, replace(launch, registers=n), limits, wanted)
+            launch.registers, lambda n: _holds(by_registers, replace(launch, registers=n), limits, blocks)
         )
         if not registers:  # every kernel needs registers
             return None
         launch, changed = replace(launch, registers=registers), ["registers"]
-    if found.allowed.get(Limiter.SHARED_MEMORY, wanted) < wanted:
-        shared = _most(launch.shared, lambda n: _holds(by_shared_memory, replace(launch, shared=n), limits, wanted))
+    if occupied.allowed.get(Limiter.SHARED_MEMORY, blocks) < blocks:
+        shared = _most(launch.shared, lambda n: _holds(by_shared_memory, replace(launch, shared=n), limits, blocks))
         if shared is None:
             return None
         launch, changed = replace(launch, shared=shared), [*changed, "shared"]
@@ -343,15 +344,15 @@ def _larger_setting(found: Occupancy) -> Lift | None:
     return None
 
 
-def _other_blocks(found: Occupancy) -> list[Lift]:
+def _other_blocks(occupied: Occupancy) -> list[Lift]:
     """Return the nearest block size (in whole warps) with more resident warps, then the nearest with the most.
 
     Ties go to more warps, then to the smaller size: while one block waits at a barrier, the others keep running.
     """
-    present = found.launch.threads
-    sizes = range(WARP, found.limits.threads_per_block + 1, WARP)
-    reached = [occupancy(replace(found.launch, threads=size), found.limits) for size in sizes]
-    better = [one for one in reached if one.warps > found.warps]
+    present = occupied.launch.threads
+    sizes = range(WARP, occupied.limits.threads_per_block + 1, WARP)
+    reached = [occupancy(replace(occupied.launch, threads=size), occupied.limits) for size in sizes]
+    better = [one for one in reached if one.warps > occupied.warps]
     better.sort(key=lambda one: (abs(one.launch.threads - present), -one.warps, one.launch.threads))
     most = max((one.warps for one in better), default=0)
     chosen = {one.launch.threads: one for one in (*better[:1], *[one for one in better if one.warps == most][:1])}

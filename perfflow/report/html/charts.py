@@ -1,14 +1,13 @@
-"""Charts: intervals against bounds, samples in the order they were taken, and the roofline.
+"""Charts of a report as inline pictures.
 
-Chart of a metric's growth with a size: points with their intervals, the fitted curve, and its band.
-
-Chart of the heap over the run of a process: both sides, their peaks, and the target.
-
-Chart of the code layouts of each side: a point for each layout, and a line for the program as built.
-
-Chart of candidates: the effect of each on top of the changes kept before it, and of all kept changes together.
-
-Bars that show the noise of a metric on this machine, and the smallest change that can be detected.
+- ``bar_picture``, ``effect_bar`` and ``share_bar``: intervals against bounds, and shares. ``samples_chart``: samples in
+  the order they were taken. ``roofline_chart``: kernels under the roof.
+- ``growth_figure``: a metric's growth with a size, as points with their intervals, the fitted curve, and its band.
+- ``memory_figures``: the heap over the run of a process, with both sides, their peaks, and the target.
+- ``layout_figure``: the code layouts of each side, as a point for each layout, and a line for the program as built.
+- ``ladder_figure``: candidates, as the effect of each on top of the changes kept before it, and of all kept changes
+  together.
+- ``calibration_bar``: the noise of a metric on this machine, and the smallest change that can be detected.
 """
 
 from __future__ import annotations
@@ -68,9 +67,9 @@ def bar_picture(bar: Bar) -> Markup:
     return svg.picture(BAR_WIDTH, BAR_HEIGHT, "", parts, kind="bar")
 
 
-def effect_bar(item: Optimization, accept: float) -> Markup:
+def effect_bar(attempt: Optimization, accept: float) -> Markup:
     """Return the interval of a candidate's effect with the line that it must exceed; better is to the right."""
-    effect = item.effect
+    effect = attempt.effect
     if effect is None or effect.value is None:
         return EMPTY
     known = [end for end in (effect.low, effect.value, effect.high) if end is not None]
@@ -78,7 +77,7 @@ def effect_bar(item: Optimization, accept: float) -> Markup:
     # An unknown end is unbounded.
     low, high = (scale.low if effect.low is None else effect.low), (scale.high if effect.high is None else effect.high)
     middle = BAR_HEIGHT / 2
-    kind = "good" if item.decision == "accepted" else "bad" if effect.value < 0 else "unsure"
+    kind = "good" if attempt.decision == "accepted" else "bad" if effect.value < 0 else "unsure"
     parts = [
         svg.line("none", scale(0.0), 0, scale(0.0), BAR_HEIGHT),
         svg.line("bound", scale(accept), 0, scale(accept), BAR_HEIGHT),
@@ -247,18 +246,18 @@ def growth_figure(line: GrowthLine, criteria: Criteria, names: Mapping[str, str]
 
     Both axes are logarithmic, so a power of the size is a straight line. Values of 0 cannot be drawn.
     """
-    item = line.source
-    sides = [(kind, side) for kind, side in (("before", item.baseline), ("after", item.candidate)) if side]
+    growth = line.source
+    sides = [(kind, side) for kind, side in (("before", growth.baseline), ("after", growth.candidate)) if side]
     drawn = [
         (kind, side) for kind, side in sides if side.curve and all((point.value or 0) > 0 for point in side.points)
     ]
     if not drawn:
         return EMPTY
     caption = Markup("<code>{}</code> <code>{}</code> with <code>{}</code>: {}").format(
-        visible(item.benchmark), visible(item.metric), visible(item.key), _words(line, names)
+        visible(growth.benchmark), visible(growth.metric), visible(growth.key), _words(line, names)
     )
     return Markup("<figure><figcaption>{}</figcaption>{}</figure>").format(
-        caption, _picture(item, drawn, criteria, names)
+        caption, _picture(growth, drawn, criteria, names)
     )
 
 
@@ -275,7 +274,7 @@ def _words(line: GrowthLine, names: Mapping[str, str]) -> Markup:
     return texts_of_sides + f"; {line.decision}" if line.source.decision else texts_of_sides
 
 
-def _picture(item: Growth, sides: list[tuple[str, Grown]], criteria: Criteria, names: Mapping[str, str]) -> Markup:
+def _picture(growth: Growth, sides: list[tuple[str, Grown]], criteria: Criteria, names: Mapping[str, str]) -> Markup:
     points = [point for _, side in sides for point in side.points]
     curves = [point for _, side in sides for point in side.curve]
     values = [value for point in (*points, *curves) for value in (point.value, point.low, point.high)]
@@ -285,7 +284,7 @@ def _picture(item: Growth, sides: list[tuple[str, Grown]], criteria: Criteria, n
     least = max(min(known), min(point.value or math.inf for point in points) / 10)
     x = Scale(sizes[0] / 1.1, sizes[-1] * 1.1, LEFT + 8, CHART_WIDTH - 8, logarithmic=True)
     y = Scale(least / 1.3, max(known) * 1.3, CHART_HEIGHT - BOTTOM - 12, 8, logarithmic=True)
-    parts = [*_grid(y, criteria.metric(item.metric).dimension), *_sizes(x, sizes)]
+    parts = [*_grid(y, criteria.metric(growth.metric).dimension), *_sizes(x, sizes)]
     for kind, side in sides:
         lows = [(x(point.size), y(max(point.low or 0.0, least / 1.3))) for point in side.curve]
         highs = [(x(point.size), y(point.high or max(known))) for point in side.curve]
@@ -297,12 +296,12 @@ def _picture(item: Growth, sides: list[tuple[str, Grown]], criteria: Criteria, n
                 parts.append(svg.line(f"whisker {kind}", at, y(max(point.low, least / 1.3)), at, y(point.high)))
             shape = svg.dot if kind == "before" else svg.triangle
             parts.append(shape(f"sample {kind}", x(point.size), y(point.value or least)))
-    words = f"{visible(item.key)}, both axes logarithmic; bands: 95% confidence of the curve"
+    words = f"{visible(growth.key)}, both axes logarithmic; bands: 95% confidence of the curve"
     parts.append(svg.text((LEFT + CHART_WIDTH) / 2, CHART_HEIGHT - 4, words, "middle"))
     growths = "; ".join(
         f"{names['baseline' if kind == 'before' else 'candidate']}: {grown_text(side)}" for kind, side in sides
     )
-    return svg.picture(CHART_WIDTH, CHART_HEIGHT, f"Growth of {item.benchmark} {item.metric}. {growths}", parts)
+    return svg.picture(CHART_WIDTH, CHART_HEIGHT, f"Growth of {growth.benchmark} {growth.metric}. {growths}", parts)
 
 
 def _grid(y: Scale, dimension: Dimension) -> Iterator[Markup]:
@@ -373,7 +372,7 @@ def memory_chart(
 ) -> Markup:
     """Return the chart of curves with the same axis, with a line for each bound on the peak."""
     required = ((target.requirement, bound_of(target, criteria)) for target in targets)
-    bounds = [(words, found.bound) for words, found in required if found]
+    bounds = [(words, requirement.bound) for words, requirement in required if requirement]
     dimension, words = _AXES[curves[0].axis]
     ends = [(curve.at[0], curve.at[-1]) for curve in curves]
     x = Scale(min(first for first, _ in ends), max(last for _, last in ends), LEFT + 8, CHART_WIDTH - 8)
@@ -386,9 +385,9 @@ def memory_chart(
             for value in ticks(x.low, x.high)
         ),
     ]
-    for wanted, bound in bounds:
+    for bound_text, bound in bounds:
         parts.append(svg.line("bound", LEFT, y(bound), CHART_WIDTH, y(bound)))
-        parts.append(svg.text(LEFT + 4, y(bound) - 3, f"target {visible(wanted)}"))
+        parts.append(svg.text(LEFT + 4, y(bound) - 3, f"target {visible(bound_text)}"))
     peaks = []
     labels: list[tuple[float, float]] = []
     for curve in curves:
@@ -562,9 +561,9 @@ def calibration_span(findings: list[CalibrationFinding]) -> float:
     return min(1.0, max([LEAST_SPAN, *(end * 1.1 for end in ends)]))
 
 
-def calibration_bar(item: CalibrationFinding, span: float) -> Markup:
+def calibration_bar(finding: CalibrationFinding, span: float) -> Markup:
     """Return a bar with the noise as a band from 0, the smallest change as a point, and lines at 5% and 10%."""
-    noise = _noise(item)
+    noise = _noise(finding)
     if noise is None:
         return EMPTY
     scale, middle = Scale(0.0, span, 2, BAR_WIDTH - 2), BAR_HEIGHT / 2
@@ -573,9 +572,11 @@ def calibration_bar(item: CalibrationFinding, span: float) -> Markup:
         *(svg.line("threshold", scale(bound), 0, scale(bound), BAR_HEIGHT) for bound in (CONCERN, ACTION)),
         svg.line("none", scale(0.0), 0, scale(0.0), BAR_HEIGHT),
     ]
-    if item.smallest_change is not None:
-        kind = "good" if item.smallest_change <= CONCERN else "unsure" if item.smallest_change <= ACTION else "bad"
-        parts.append(svg.dot(f"point {kind}", scale(item.smallest_change), middle, 4))
+    if finding.smallest_change is not None:
+        kind = (
+            "good" if finding.smallest_change <= CONCERN else "unsure" if finding.smallest_change <= ACTION else "bad"
+        )
+        parts.append(svg.dot(f"point {kind}", scale(finding.smallest_change), middle, 4))
     return svg.picture(BAR_WIDTH, BAR_HEIGHT, "", parts, kind="bar")
 
 

@@ -268,11 +268,13 @@ def render_calibration(entries: Sequence[CalibrationEntry], identity: str) -> st
     span = calibration_span(bisect_page.noisy_of(entries))
     workflows = []
     for workflow in dict.fromkeys(entry.workflow for entry in entries):
-        own = [entry for entry in entries if entry.workflow == workflow]
-        rows = bisect_page.noisy_of(own)
+        of_workflow = [entry for entry in entries if entry.workflow == workflow]
+        rows = bisect_page.noisy_of(of_workflow)
         drawings = Drawings("Noise and detectable change", [calibration_bar(row, span) for row in rows], 3)
-        noisy = table_html(bisect_page.calibration_table(own), drawings) if rows else ""
-        workflows.append((f"Workflow {visible(workflow)}", noisy, bisect_page.about(own), bisect_page.exact_of(own)))
+        noisy = table_html(bisect_page.calibration_table(of_workflow), drawings) if rows else ""
+        workflows.append(
+            (f"Workflow {visible(workflow)}", noisy, bisect_page.about(of_workflow), bisect_page.exact_of(of_workflow))
+        )
     head = Head("Calibration", f"machine {identity}", "each step compared with itself")
     writer = HtmlWriter(workflows=workflows, headline=bisect_page.calibration_headline(entries))
     return page_html("calibration.html.j2", head, writer)

@@ -120,7 +120,7 @@ def _heading(column: Column) -> Markup:
     return Markup('<th scope="col"{}>{}</th>').format(_class_of(column), prose_html((column.title,)))
 
 
-def _rows(table: Table, drawings: Drawings | None, wanted: Filter | None) -> Markup:
+def _rows(table: Table, drawings: Drawings | None, row_filter: Filter | None) -> Markup:
     """Return the rows. They are joined as plain strings of escaped cells, for speed: a long table has thousands."""
     # Most cells hold one text, and need only one call.
     writers = [(column, _PLAIN.get((column.kind, column.right))) for column in table.columns]
@@ -132,7 +132,7 @@ def _rows(table: Table, drawings: Drawings | None, wanted: Filter | None) -> Mar
         ]
         if drawings:
             cells.insert(drawings.after, f'<td class="drawn">{escape(drawings.cells[number])}</td>')
-        rest = ' class="rest"' if wanted and not wanted.stays[number] else ""
+        rest = ' class="rest"' if row_filter and not row_filter.stays[number] else ""
         rows.append(f"<tr{rest}>{''.join(cells)}</tr>")
     return Markup("\n".join(rows))  # noqa: S704 (each cell is escaped by its writer)
 

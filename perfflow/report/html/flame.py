@@ -1,13 +1,12 @@
 """Flame graphs: before and after in one graph, per operation, with colours for changes; and the same as a table.
 
-``flame.js`` draws them from the data in the page. Without scripts, the page shows a picture of the widest frames.
-
-The profiles of one benchmark by one tool as costs of one operation, or as shares if that cost is not known.
-
-The stacks of both sides merged into one tree without invisible frames, stored as columns in preorder.
-
-Each node has its own cost on both sides. The inclusive cost of a frame is the sum over its subtree, so the change of a
-caller is its own change plus the changes of its callees.
+- ``flame_graphs`` writes them. ``flame.js`` draws them from the data in the page. Without scripts, the page shows a
+  picture of the widest frames.
+- ``FlameTree`` has the stacks of both sides, merged into one tree without invisible frames and stored as columns in
+  preorder. Each node has its own cost on both sides. The inclusive cost of a frame is the sum over its subtree, so the
+  change of a caller is its own change plus the changes of its callees.
+- ``ProfileCosts`` has the profiles of one benchmark by one tool as costs of one operation, or as shares if that cost is
+  not known.
 """
 
 from __future__ import annotations
@@ -29,6 +28,242 @@ from perfflow.report.html.elements import LONGEST_NAME, Filter, joined, paragrap
 from perfflow.report.sanitize import shortened
 from perfflow.report.table import NOTHING, Cell, Span, TextKind, mark, name, optional, table, value
 from perfflow.verdict.attribution import COUNTED, ENOUGH, Changes, CostTrend, NoiseSource, OwnCosts, function_changes
+
+MOST_GRAPHS = 6
+"""Most graphs of one page, since they are most of its size."""
+MOST_FUNCTIONS, MOST_CHANGED, MOST_CALLS = 25, 100, 50
+"""Rows of the tables: the largest functions, changed ones among the others, and calls."""
+STRONG = 0.5
+"""Relative change from which the stronger colour is used."""
+WIDTH, ROW, LETTER, DEEPEST = 960.0, 17.0, 6.7, 32
+"""Width of the picture, height of a frame and width of a letter, in the picture's units; and its most rows."""
+NARROWEST = 0.006
+"""Share of the picture below which a frame is left out."""
+_KINDS = ("same", "more", "much-more", "less", "much-less", "new", "gone")
+"""Kinds of frames. ``flame.js`` and ``page.css`` use these names."""
+_MARKS = {CostTrend.MORE: "▲", CostTrend.LESS: "▼", CostTrend.NEW: "◆", CostTrend.GONE: "▼"}
+_NOUNS = {"ns": "time"}
+
+
+def flame_graphs(profiles: Sequence[StackProfile], first: Sequence[str] = ()) -> Iterator[Markup]:
+    """Yield a graph and a table for each profiled benchmark, those named in ``first`` at the start.
+
+    A profile with direct callers only gets a table of calls instead of a graph, since its stacks are not known.
+    """
+    rank = {benchmark: place for place, benchmark in enumerate(first)}
+    profiled = sorted(costs_of(profiles), key=lambda item: rank.get(item.benchmark, len(rank)))
+    for number, item in enumerate(profiled[:MOST_GRAPHS]):
+        benchmark, tool = Span(item.benchmark, TextKind.NAME), Span(item.tool, TextKind.NAME)
+        title = (benchmark, " by ", tool, ": ", Span(_measured(item), TextKind.WORDS))
+        parts = list(_parts(item))
+        if number == 0:
+            yield Markup("<h3>{}</h3>").format(prose_html(title))
+            yield joined(parts)
+        else:
+            shut = Markup("<details><summary>{}</summary>\n{}\n</details>")
+            yield shut.format(prose_html(title), joined(parts))
+    if len(profiled) > MOST_GRAPHS:
+        yield paragraph(f"{len(profiled) - MOST_GRAPHS} more profiles with stacks are in the folder of the run.")
+
+
+def _measured(item: ProfileCosts) -> str:
+    if item.unit == SHARE:
+        return f"share of {_NOUNS.get(item.counted, item.counted)}"
+    return f"{_NOUNS.get(item.unit, item.unit)} per operation"
+
+
+def _parts(item: ProfileCosts) -> Iterator[Markup]:
+    tree = None if item.is_call_pairs else tree_of(*item.stacks)
+    yield paragraph(" ".join(_explained(item, tree)))
+    if tree:
+        yield _figure(item, tree)
+    yield from _functions(item)
+    if item.is_call_pairs:
+        yield paragraph("Who calls whom: the own cost of a function, by the function that called it.")
+        yield from _calls(item)
+
+
+def _explained(profile: ProfileCosts, tree: FlameTree | None) -> Iterator[str]:
+    """Yield sentences on the meaning of widths and colours, and on what is not shown."""
+    wholes = [sum(side.values()) for side in profile.stacks]
+    if profile.unit == SHARE:
+        yield "The cost of one operation is not known, so these are shares of the profile."
+        if profile.changes:
+            yield (
+                "If one function gets faster, the shares of all others grow: a change of a share is not a change "
+                "of cost."
+            )
+    elif profile.changes:
+        yield f"One operation costs {profile.text(wholes[BEFORE])} before and {profile.text(wholes[AFTER])} after."
+    else:
+        yield f"One operation costs {profile.text(max(wholes))}."
+    if profile.counted == "samples":
+        yield " and ".join(_samples(side) for side in profile.sides if side) + " samples were taken."
+    if profile.is_call_pairs:
+        yield "No flame graph: this profiler records the direct caller of each function, but not the whole stack."
+    if profile.changes:
+        yield from _rule(profile, profile.changes)
+    if tree:
+        yield f"Frames below {tree.smallest:.2%} are counted with their callers."
+
+
+def _samples(side: Sequence[StackProfile]) -> str:
+    return str(sum(sum(stacks.values()) for profile in side for stacks in profile.threads.values()))
+
+
+def _rule(profile: ProfileCosts, changes: Changes) -> Iterator[str]:
+    """Yield sentences on the rule by which a function counts as changed."""
+    z = f"{changes.needed:.1f} standard deviations of the noise"
+    yield f"A function counts as changed if its own cost differs by more than {z}."
+    before, after = map(len, profile.sides)
+    if changes.noise is NoiseSource.MEASURED:
+        yield f"The noise is measured: it is the spread of {before} profiles before and {after} after."
+    elif changes.noise is NoiseSource.COUNTED:
+        yield f"These costs were counted, not sampled. They are assumed to vary by {COUNTED:.0%} from run to run."
+    else:
+        few = "one profile" if before == after == 1 else "so few profiles"
+        yield f"With {few} of each side the noise is not measured; that takes {ENOUGH} of each."
+        if changes.noise is NoiseSource.SEEN:
+            yield "It is estimated from how much most functions differ."
+        else:
+            yield "There are too few functions to estimate it, so the noise of an overloaded machine is assumed."
+
+
+def _figure(item: ProfileCosts, tree: FlameTree) -> Markup:
+    kinds = _kinds_of(item, tree)
+    label = f"Flame graph of {item.benchmark} by {item.tool}. Widest by own cost: " + ", ".join(
+        f"{row.name} {max(row.shares):.0%}" for row in item.functions[:5]
+    )
+    return Markup(
+        '<figure class="flame">{}\n<script type="application/json">{}</script><figcaption class="key">{}</figcaption>'
+        "</figure>"
+    ).format(_picture(item, tree, kinds, label), _columns(item, tree, kinds), _legend(item))
+
+
+def _legend(profile: ProfileCosts) -> Markup:
+    if not profile.changes:
+        return Markup("The width is the cost of a frame with all its callees; the shades only separate frames.")
+    swatch = Markup('<span class="swatch {}">{}</span> {}')
+    words = (
+        ("more", "▲", "costs more"),
+        ("much-more", "▲", f"by {STRONG:.0%} or more"),
+        ("less", "▼", "costs less"),
+        ("much-less", "▼", f"by {STRONG:.0%} or more, or is gone"),
+        ("new", "◆", "new"),
+        ("same", "", "no proven change; an edge leads to a callee that changed"),
+    )
+    return Markup(" ").join(swatch.format(*each) for each in words)
+
+
+def _kinds_of(item: ProfileCosts, tree: FlameTree) -> list[int]:
+    """Return the index in `_KINDS` for each name of the tree."""
+    known = {row.name: row for row in item.functions}
+    return [_KINDS.index(_kind(known[name])) if name in known else 0 for name in tree.names]
+
+
+def _kind(row: FlameFunction) -> str:
+    if row.trend in (CostTrend.MORE, CostTrend.LESS):
+        return f"{'much-' if abs(row.relative) >= STRONG else ''}{row.trend.value}"
+    return str(row.trend.value)
+
+
+def _columns(profile: ProfileCosts, tree: FlameTree, kinds: Sequence[int]) -> Markup:
+    """Return the JSON for ``flame.js``: names, and numbers for each node in preorder. No name can end the element."""
+    data: dict[str, object] = {
+        "title": shortened(f"{profile.benchmark} by {profile.tool}, {_measured(profile)}", 2 * LONGEST_NAME),
+        "sides": [bool(side) for side in profile.sides],
+        "unit": profile.unit,
+        "step": tree.step,
+        "threads": profile.is_threaded,
+        "kinds": _KINDS,
+        "names": [shortened(each, LONGEST_NAME) for each in tree.names],
+        "digits": DIGITS,
+    }
+    numbers = {"kind": kinds, "name": tree.name, "depth": tree.depth, "before": tree.before, "after": tree.after}
+    data |= {column: written(each) for column, each in numbers.items()}
+    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
+    return Markup(text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e"))  # noqa: S704
+
+
+def _picture(profile: ProfileCosts, tree: FlameTree, kinds: Sequence[int], label: str) -> Markup:
+    """Return a picture of the widest frames of the side after, or of the only side, with the root on top."""
+    side = AFTER if profile.sides[AFTER] else BEFORE
+    totals = tree.totals()[side]
+    place = [0] * len(totals)
+    """For each open caller, by depth: the end of its callees so far, in steps."""
+    parts: list[Markup] = []
+    deepest = 0
+    for node, (level, total) in enumerate(zip(tree.depth, totals, strict=True)):
+        start = place[level - 1] if level else 0
+        place[level] = start
+        if level:
+            place[level - 1] += total
+        share = total / (totals[0] or 1)
+        if level >= DEEPEST or share < NARROWEST:
+            continue
+        deepest = max(deepest, level)
+        name = tree.name[node]
+        is_own = tree.before[node] or tree.after[node]
+        kind = _KINDS[kinds[name]] if profile.changes and is_own else "same" if profile.changes else f"s{name % 3}"
+        x, width = start / (totals[0] or 1) * WIDTH, share * WIDTH
+        parts.append(svg.rectangle(kind, x, level * ROW, width - 1 if width > 3 else width, ROW - 1))
+        letters = int((width - 6) / LETTER)
+        if letters >= 3:
+            parts.append(svg.text(x + 3, level * ROW + 12, shortened(tree.names[name], letters)))
+    return svg.picture(WIDTH, (deepest + 1) * ROW, label, parts)
+
+
+def _functions(profile: ProfileCosts) -> Iterator[Markup]:
+    """Yield the table of the largest functions, and of changed ones among the others."""
+    changed = [row for row in profile.functions[MOST_FUNCTIONS:] if row.trend is not CostTrend.SAME]
+    shown = [*profile.functions[:MOST_FUNCTIONS], *changed[:MOST_CHANGED]]
+    if profile.changes:
+        titles = map(value, ("Own share before", "After", "Own change"))
+        cells = ([*_cells(profile, row), _decision(row)] for row in shown)
+        only_changed = Filter("Only changed", [row.trend is not CostTrend.SAME for row in shown])
+        yield table_html(table([name("Function"), *titles, mark("Decision")], cells), wanted=only_changed)
+    else:
+        costs = None if profile.unit == SHARE else value("Per operation")
+        columns = [name("Function"), value("Own share"), costs]
+        rows = ([row.name, f"{max(row.shares):.1%}", profile.text(max(row.costs))] for row in shown)
+        yield table_html(table(columns, rows))
+    if len(profile.functions) > len(shown):
+        yield paragraph(f"{len(profile.functions) - len(shown)} smaller functions are not listed.")
+
+
+def _cells(item: ProfileCosts, row: FlameFunction) -> list[Cell]:
+    """Return a function's name, its shares and its change."""
+    before, after = (f"{share:.1%}" if share else NOTHING for share in row.shares)
+    relative = f" ({format_change(row.relative)})" if row.costs[BEFORE] and row.costs[AFTER] else ""
+    sign = "+" if row.difference > 0 else ""
+    return [row.name, before, after, f"{sign}{item.text(row.difference)}{relative}"]
+
+
+def _decision(row: FlameFunction) -> str:
+    words = {CostTrend.MORE: "costs more", CostTrend.LESS: "costs less", CostTrend.SAME: "no proven change"}
+    return f"{_MARKS.get(row.trend, '')} {words.get(row.trend, row.trend.value)}".strip()
+
+
+def _calls(profile: ProfileCosts) -> Iterator[Markup]:
+    """Yield the table of the calls with the largest own cost of the callee."""
+    costs: dict[Stack, list[float]] = {}
+    for place, side in enumerate(profile.stacks):
+        whole = sum(side.values())
+        for stack, cost in side.items():
+            costs.setdefault(stack[-2:], [0.0, 0.0])[place] += cost / whole
+    ranked = sorted(costs, key=lambda call: (-max(costs[call]), call))
+    titles = ["Share before", "After"] if profile.changes else ["Share"]
+    rows = []
+    for call in ranked[:MOST_CALLS]:
+        shares = costs[call] if profile.changes else [max(costs[call])]
+        caller = call[0] if len(call) > 1 else ""
+        rows.append(
+            [call[-1] if call else "?", optional(caller), *(f"{share:.1%}" if share else NOTHING for share in shares)]
+        )
+    yield table_html(table([name("Function"), name("Called by"), *map(value, titles)], rows))
+    if len(ranked) > MOST_CALLS:
+        yield paragraph(f"{len(ranked) - MOST_CALLS} smaller calls are not listed.")
+
 
 SMALLEST = 0.0002
 """Share of a side below which a frame is dropped, if it is below on both sides."""
@@ -79,7 +314,7 @@ def merged_name(name: str) -> str:
 
 def stacks_of(profile: StackProfile, is_threaded: bool) -> Counter[Stack]:
     """Return the stacks of all threads with merged names, below their thread's name if ``is_threaded``."""
-    found: Counter[Stack] = Counter()
+    counts: Counter[Stack] = Counter()
     known: dict[str, str] = {}
     for thread, stacks in profile.threads.items():
         above = (_THREAD_ID.sub("…", thread) or "(unnamed thread)",) if is_threaded else ()
@@ -87,15 +322,15 @@ def stacks_of(profile: StackProfile, is_threaded: bool) -> Counter[Stack]:
             for frame in stack:
                 if frame not in known:
                     known[frame] = merged_name(frame)
-            found[above + tuple(known[frame] for frame in stack)] += count
-    return found
+            counts[above + tuple(known[frame] for frame in stack)] += count
+    return counts
 
 
 def tree_of(before: Mapping[Stack, float], after: Mapping[Stack, float]) -> FlameTree:
     """Return the tree of the costs of both sides, each in its own unit. A side may have no stacks."""
-    frames, depth, own = _preorder(before, after)
+    frames, depth, own_costs = _preorder(before, after)
     parents = _parents(depth)
-    totals = [list(costs) for costs in own]
+    totals = [list(costs) for costs in own_costs]
     for node in range(len(frames) - 1, 0, -1):
         for side in (0, 1):
             totals[node and parents[node]][side] += totals[node][side]
@@ -116,7 +351,7 @@ def tree_of(before: Mapping[Stack, float], after: Mapping[Stack, float]) -> Flam
             continue
         small = rest.get(node, [0.0, 0.0])
         is_shown = max(small[0] / wholes[0], small[1] / wholes[1]) >= smallest
-        kept = [own[node][side] + (0.0 if is_shown else small[side]) for side in (0, 1)]
+        kept = [own_costs[node][side] + (0.0 if is_shown else small[side]) for side in (0, 1)]
         rows.append((frames[node], depth[node], kept))
         if is_shown:
             rows.append((SMALLER, depth[node] + 1, small))
@@ -127,7 +362,7 @@ def _preorder(
     before: Mapping[Stack, float], after: Mapping[Stack, float]
 ) -> tuple[list[str], list[int], list[list[float]]]:
     """Return names, depths and own costs of all nodes. In sorted order, stacks with a common start are adjacent."""
-    frames, depth, own = [ROOT], [0], [[0.0, 0.0]]
+    frames, depth, own_costs = [ROOT], [0], [[0.0, 0.0]]
     previous: Stack = ()
     for stack in sorted({**before, **after}):
         common = 0
@@ -138,11 +373,11 @@ def _preorder(
         for level in range(common, len(stack)):
             frames.append(stack[level])
             depth.append(level + 1)
-            own.append([0.0, 0.0])
-        own[-1][0] += before.get(stack, 0.0)
-        own[-1][1] += after.get(stack, 0.0)
+            own_costs.append([0.0, 0.0])
+        own_costs[-1][0] += before.get(stack, 0.0)
+        own_costs[-1][1] += after.get(stack, 0.0)
         previous = stack
-    return frames, depth, own
+    return frames, depth, own_costs
 
 
 def _parents(depth: Sequence[int]) -> list[int]:
@@ -328,253 +563,17 @@ def _flame_functions(
     before: Sequence[OwnCosts], after: Sequence[OwnCosts], changes: Changes | None
 ) -> list[FlameFunction]:
     """Return all functions, sorted by their larger share of the two sides."""
-    found = changes.trends if changes else {}
+    trends = changes.trends if changes else {}
     costs = tuple(_mean_costs(side) for side in (before, after))
     wholes = tuple(sum(side.values()) or 1.0 for side in costs)
     rows = []
     for function in {**costs[BEFORE], **costs[AFTER]}:
         old, new = (side.get(function, 0.0) for side in costs)
         shares = (old / wholes[BEFORE], new / wholes[AFTER])
-        rows.append(FlameFunction(function, (old, new), shares, found.get(function, CostTrend.SAME)))
+        rows.append(FlameFunction(function, (old, new), shares, trends.get(function, CostTrend.SAME)))
     return sorted(rows, key=lambda row: (-max(row.shares), row.name))
 
 
 def _mean_costs(side: Sequence[OwnCosts]) -> dict[str, float]:
     names = {name for profile in side for name in profile.counts}
     return {name: sum(each.counts.get(name, 0) * each.scale for each in side) / len(side) for name in sorted(names)}
-
-
-MOST_GRAPHS = 6
-"""Most graphs of one page, since they are most of its size."""
-MOST_FUNCTIONS, MOST_CHANGED, MOST_CALLS = 25, 100, 50
-"""Rows of the tables: the largest functions, changed ones among the others, and calls."""
-STRONG = 0.5
-"""Relative change from which the stronger colour is used."""
-WIDTH, ROW, LETTER, DEEPEST = 960.0, 17.0, 6.7, 32
-"""Width of the picture, height of a frame and width of a letter, in the picture's units; and its most rows."""
-NARROWEST = 0.006
-"""Share of the picture below which a frame is left out."""
-_KINDS = ("same", "more", "much-more", "less", "much-less", "new", "gone")
-"""Kinds of frames. ``flame.js`` and ``page.css`` use these names."""
-_MARKS = {CostTrend.MORE: "▲", CostTrend.LESS: "▼", CostTrend.NEW: "◆", CostTrend.GONE: "▼"}
-_NOUNS = {"ns": "time"}
-
-
-def flame_graphs(profiles: Sequence[StackProfile], first: Sequence[str] = ()) -> Iterator[Markup]:
-    """Yield a graph and a table for each profiled benchmark, those named in ``first`` at the start.
-
-    A profile with direct callers only gets a table of calls instead of a graph, since its stacks are not known.
-    """
-    rank = {benchmark: place for place, benchmark in enumerate(first)}
-    found = sorted(costs_of(profiles), key=lambda item: rank.get(item.benchmark, len(rank)))
-    for number, item in enumerate(found[:MOST_GRAPHS]):
-        benchmark, tool = Span(item.benchmark, TextKind.NAME), Span(item.tool, TextKind.NAME)
-        title = (benchmark, " by ", tool, ": ", Span(_measured(item), TextKind.WORDS))
-        parts = list(_parts(item))
-        if number == 0:
-            yield Markup("<h3>{}</h3>").format(prose_html(title))
-            yield joined(parts)
-        else:
-            shut = Markup("<details><summary>{}</summary>\n{}\n</details>")
-            yield shut.format(prose_html(title), joined(parts))
-    if len(found) > MOST_GRAPHS:
-        yield paragraph(f"{len(found) - MOST_GRAPHS} more profiles with stacks are in the folder of the run.")
-
-
-def _measured(item: ProfileCosts) -> str:
-    if item.unit == SHARE:
-        return f"share of {_NOUNS.get(item.counted, item.counted)}"
-    return f"{_NOUNS.get(item.unit, item.unit)} per operation"
-
-
-def _parts(item: ProfileCosts) -> Iterator[Markup]:
-    tree = None if item.is_call_pairs else tree_of(*item.stacks)
-    yield paragraph(" ".join(_explained(item, tree)))
-    if tree:
-        yield _figure(item, tree)
-    yield from _functions(item)
-    if item.is_call_pairs:
-        yield paragraph("Who calls whom: the own cost of a function, by the function that called it.")
-        yield from _calls(item)
-
-
-def _explained(item: ProfileCosts, tree: FlameTree | None) -> Iterator[str]:
-    """Yield sentences on the meaning of widths and colours, and on what is not shown."""
-    wholes = [sum(side.values()) for side in item.stacks]
-    if item.unit == SHARE:
-        yield "The cost of one operation is not known, so these are shares of the profile."
-        if item.changes:
-            yield (
-                "If one function gets faster, the shares of all others grow: a change of a share is not a change "
-                "of cost."
-            )
-    elif item.changes:
-        yield f"One operation costs {item.text(wholes[BEFORE])} before and {item.text(wholes[AFTER])} after."
-    else:
-        yield f"One operation costs {item.text(max(wholes))}."
-    if item.counted == "samples":
-        yield " and ".join(_samples(side) for side in item.sides if side) + " samples were taken."
-    if item.is_call_pairs:
-        yield "No flame graph: this profiler records the direct caller of each function, but not the whole stack."
-    if item.changes:
-        yield from _rule(item, item.changes)
-    if tree:
-        yield f"Frames below {tree.smallest:.2%} are counted with their callers."
-
-
-def _samples(side: Sequence[StackProfile]) -> str:
-    return str(sum(sum(stacks.values()) for profile in side for stacks in profile.threads.values()))
-
-
-def _rule(item: ProfileCosts, changes: Changes) -> Iterator[str]:
-    """Yield sentences on the rule by which a function counts as changed."""
-    z = f"{changes.needed:.1f} standard deviations of the noise"
-    yield f"A function counts as changed if its own cost differs by more than {z}."
-    before, after = map(len, item.sides)
-    if changes.noise is NoiseSource.MEASURED:
-        yield f"The noise is measured: it is the spread of {before} profiles before and {after} after."
-    elif changes.noise is NoiseSource.COUNTED:
-        yield f"These costs were counted, not sampled. They are assumed to vary by {COUNTED:.0%} from run to run."
-    else:
-        few = "one profile" if before == after == 1 else "so few profiles"
-        yield f"With {few} of each side the noise is not measured; that takes {ENOUGH} of each."
-        if changes.noise is NoiseSource.SEEN:
-            yield "It is estimated from how much most functions differ."
-        else:
-            yield "There are too few functions to estimate it, so the noise of an overloaded machine is assumed."
-
-
-def _figure(item: ProfileCosts, tree: FlameTree) -> Markup:
-    kinds = _kinds_of(item, tree)
-    label = f"Flame graph of {item.benchmark} by {item.tool}. Widest by own cost: " + ", ".join(
-        f"{row.name} {max(row.shares):.0%}" for row in item.functions[:5]
-    )
-    return Markup(
-        '<figure class="flame">{}\n<script type="application/json">{}</script><figcaption class="key">{}</figcaption>'
-        "</figure>"
-    ).format(_picture(item, tree, kinds, label), _columns(item, tree, kinds), _legend(item))
-
-
-def _legend(item: ProfileCosts) -> Markup:
-    if not item.changes:
-        return Markup("The width is the cost of a frame with all its callees; the shades only separate frames.")
-    swatch = Markup('<span class="swatch {}">{}</span> {}')
-    words = (
-        ("more", "▲", "costs more"),
-        ("much-more", "▲", f"by {STRONG:.0%} or more"),
-        ("less", "▼", "costs less"),
-        ("much-less", "▼", f"by {STRONG:.0%} or more, or is gone"),
-        ("new", "◆", "new"),
-        ("same", "", "no proven change; an edge leads to a callee that changed"),
-    )
-    return Markup(" ").join(swatch.format(*each) for each in words)
-
-
-def _kinds_of(item: ProfileCosts, tree: FlameTree) -> list[int]:
-    """Return the index in `_KINDS` for each name of the tree."""
-    known = {row.name: row for row in item.functions}
-    return [_KINDS.index(_kind(known[name])) if name in known else 0 for name in tree.names]
-
-
-def _kind(row: FlameFunction) -> str:
-    if row.trend in (CostTrend.MORE, CostTrend.LESS):
-        return f"{'much-' if abs(row.relative) >= STRONG else ''}{row.trend.value}"
-    return str(row.trend.value)
-
-
-def _columns(item: ProfileCosts, tree: FlameTree, kinds: Sequence[int]) -> Markup:
-    """Return the JSON for ``flame.js``: names, and numbers for each node in preorder. No name can end the element."""
-    data: dict[str, object] = {
-        "title": shortened(f"{item.benchmark} by {item.tool}, {_measured(item)}", 2 * LONGEST_NAME),
-        "sides": [bool(side) for side in item.sides],
-        "unit": item.unit,
-        "step": tree.step,
-        "threads": item.is_threaded,
-        "kinds": _KINDS,
-        "names": [shortened(each, LONGEST_NAME) for each in tree.names],
-        "digits": DIGITS,
-    }
-    numbers = {"kind": kinds, "name": tree.name, "depth": tree.depth, "before": tree.before, "after": tree.after}
-    data |= {column: written(each) for column, each in numbers.items()}
-    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
-    return Markup(text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e"))  # noqa: S704
-
-
-def _picture(item: ProfileCosts, tree: FlameTree, kinds: Sequence[int], label: str) -> Markup:
-    """Return a picture of the widest frames of the side after, or of the only side, with the root on top."""
-    side = AFTER if item.sides[AFTER] else BEFORE
-    totals = tree.totals()[side]
-    place = [0] * len(totals)
-    """For each open caller, by depth: the end of its callees so far, in steps."""
-    parts: list[Markup] = []
-    deepest = 0
-    for node, (level, total) in enumerate(zip(tree.depth, totals, strict=True)):
-        start = place[level - 1] if level else 0
-        place[level] = start
-        if level:
-            place[level - 1] += total
-        share = total / (totals[0] or 1)
-        if level >= DEEPEST or share < NARROWEST:
-            continue
-        deepest = max(deepest, level)
-        name = tree.name[node]
-        is_own = tree.before[node] or tree.after[node]
-        kind = _KINDS[kinds[name]] if item.changes and is_own else "same" if item.changes else f"s{name % 3}"
-        x, width = start / (totals[0] or 1) * WIDTH, share * WIDTH
-        parts.append(svg.rectangle(kind, x, level * ROW, width - 1 if width > 3 else width, ROW - 1))
-        letters = int((width - 6) / LETTER)
-        if letters >= 3:
-            parts.append(svg.text(x + 3, level * ROW + 12, shortened(tree.names[name], letters)))
-    return svg.picture(WIDTH, (deepest + 1) * ROW, label, parts)
-
-
-def _functions(item: ProfileCosts) -> Iterator[Markup]:
-    """Yield the table of the largest functions, and of changed ones among the others."""
-    changed = [row for row in item.functions[MOST_FUNCTIONS:] if row.trend is not CostTrend.SAME]
-    shown = [*item.functions[:MOST_FUNCTIONS], *changed[:MOST_CHANGED]]
-    if item.changes:
-        titles = map(value, ("Own share before", "After", "Own change"))
-        cells = ([*_cells(item, row), _decision(row)] for row in shown)
-        wanted = Filter("Only changed", [row.trend is not CostTrend.SAME for row in shown])
-        yield table_html(table([name("Function"), *titles, mark("Decision")], cells), wanted=wanted)
-    else:
-        costs = None if item.unit == SHARE else value("Per operation")
-        own = [name("Function"), value("Own share"), costs]
-        rows = ([row.name, f"{max(row.shares):.1%}", item.text(max(row.costs))] for row in shown)
-        yield table_html(table(own, rows))
-    if len(item.functions) > len(shown):
-        yield paragraph(f"{len(item.functions) - len(shown)} smaller functions are not listed.")
-
-
-def _cells(item: ProfileCosts, row: FlameFunction) -> list[Cell]:
-    """Return a function's name, its shares and its change."""
-    before, after = (f"{share:.1%}" if share else NOTHING for share in row.shares)
-    relative = f" ({format_change(row.relative)})" if row.costs[BEFORE] and row.costs[AFTER] else ""
-    sign = "+" if row.difference > 0 else ""
-    return [row.name, before, after, f"{sign}{item.text(row.difference)}{relative}"]
-
-
-def _decision(row: FlameFunction) -> str:
-    words = {CostTrend.MORE: "costs more", CostTrend.LESS: "costs less", CostTrend.SAME: "no proven change"}
-    return f"{_MARKS.get(row.trend, '')} {words.get(row.trend, row.trend.value)}".strip()
-
-
-def _calls(item: ProfileCosts) -> Iterator[Markup]:
-    """Yield the table of the calls with the largest own cost of the callee."""
-    costs: dict[Stack, list[float]] = {}
-    for place, side in enumerate(item.stacks):
-        whole = sum(side.values())
-        for stack, cost in side.items():
-            costs.setdefault(stack[-2:], [0.0, 0.0])[place] += cost / whole
-    ranked = sorted(costs, key=lambda call: (-max(costs[call]), call))
-    titles = ["Share before", "After"] if item.changes else ["Share"]
-    rows = []
-    for call in ranked[:MOST_CALLS]:
-        shares = costs[call] if item.changes else [max(costs[call])]
-        caller = call[0] if len(call) > 1 else ""
-        rows.append(
-            [call[-1] if call else "?", optional(caller), *(f"{share:.1%}" if share else NOTHING for share in shares)]
-        )
-    yield table_html(table([name("Function"), name("Called by"), *map(value, titles)], rows))
-    if len(ranked) > MOST_CALLS:
-        yield paragraph(f"{len(ranked) - MOST_CALLS} smaller calls are not listed.")

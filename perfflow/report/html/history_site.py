@@ -56,17 +56,17 @@ def _title(item: Followed, others: Sequence[Followed]) -> str:
     return visible(", ".join(filter(None, (item.series.metric, item.apart, machine))))
 
 
-def _index(found: Sequence[Followed]) -> Markup:
-    if not found:
+def _index(series: Sequence[Followed]) -> Markup:
+    if not series:
         return Markup("")
     links = [
         Markup('<a href="{}">{}</a>{}').format(
             path_of(item.series.benchmark), visible(item.series.benchmark), _spark(item)
         )
-        for item in found
+        for item in series
     ]
-    rows = history_tables.site_index(found)
-    stays = [bool(item.shifts) for item in found]
+    rows = history_tables.site_index(series)
+    stays = [bool(item.shifts) for item in series]
     return table_html(rows, Drawings("Benchmark and trend", links, 0), Filter("Only changed", stays))
 
 
@@ -82,25 +82,25 @@ def _spark(item: Followed) -> Markup:
     return svg.picture(_SPARK_WIDTH, _SPARK_HEIGHT, "", [line], kind="bar")
 
 
-def _series(item: Followed) -> dict[str, Any]:
+def _series(followed: Followed) -> dict[str, Any]:
     """Return the chart, the tables of changes and runs, and the number of runs that are left out."""
-    newest = item.points[-MOST_RUNS:]
-    older = len(item.points) - len(newest)
-    changes = zip(item.at, item.shifts, strict=True)
+    newest = followed.points[-MOST_RUNS:]
+    older = len(followed.points) - len(newest)
+    changes = zip(followed.at, followed.shifts, strict=True)
     marks = {at - older: row.shift.brief for at, row in changes}
     remarks = [marks.get(number, "") for number in range(len(newest))]
     return {
-        "chart": _chart(item),
-        "changes": table_html(history_tables.changes(item.shifts[::-1], of_one=True)) if item.shifts else "",
-        "runs": table_html(history_tables.runs(item.series, newest, remarks)),
+        "chart": _chart(followed),
+        "changes": table_html(history_tables.changes(followed.shifts[::-1], of_one=True)) if followed.shifts else "",
+        "runs": table_html(history_tables.runs(followed.series, newest, remarks)),
         "older": older,
     }
 
 
-def _chart(item: Followed) -> Markup:
+def _chart(followed: Followed) -> Markup:
     """Return points with their intervals in the order of the code, the level of each stretch, and the changes."""
-    first = max(0, len(item.points) - MOST_DRAWN)
-    points, dimension = item.points[first:], dimension_of(item.series)
+    first = max(0, len(followed.points) - MOST_DRAWN)
+    points, dimension = followed.points[first:], dimension_of(followed.series)
     values = [point.value for point in points]
     reach = max(values) - min(values)
     # Cut wide intervals, since a single one would flatten all values.
@@ -111,19 +111,21 @@ def _chart(item: Followed) -> Markup:
     y = Scale(low - pad, high + pad, CHART_HEIGHT - BOTTOM, 8)
     x = Scale(0, max(1, len(points) - 1), LEFT + 8, CHART_WIDTH - 8)
     parts = [*value_grid(y, dimension), *_marks(points, x, y, low - pad, high + pad)]
-    for start, end, level in item.levels:
+    for start, end, level in followed.levels:
         if end > first:
             parts.append(svg.line("median after", x(max(0, start - first)), y(level), x(end - 1 - first), y(level)))
-    for at, row in zip(item.at, item.shifts, strict=True):
+    for at, row in zip(followed.at, followed.shifts, strict=True):
         if at > first:
             place, kind = x(at - first - 0.5), "bound small" if row.shift.remark else "bound"
             parts.append(svg.line(kind, place, 8, place, CHART_HEIGHT - BOTTOM))
     for number, place in ((0, x(0)), (len(points) - 1, x(len(points) - 1))):
         parts.append(below_axis(place, CHART_HEIGHT - 4, points[number].order_date))
-    counted = f"{len(points)} runs, newest {history_tables.quantity(points[-1].value, item.series)}"
-    counted += f"; {item.apart}" if item.apart else ""
-    changes = "; ".join(", ".join(filter(None, (row.shift.text, row.shift.remark))) for row in item.shifts)
-    label = f"{item.series.benchmark} {item.series.metric} over time: {counted}{'; ' if changes else ''}{changes}"
+    counted = f"{len(points)} runs, newest {history_tables.quantity(points[-1].value, followed.series)}"
+    counted += f"; {followed.apart}" if followed.apart else ""
+    changes = "; ".join(", ".join(filter(None, (row.shift.text, row.shift.remark))) for row in followed.shifts)
+    label = (
+        f"{followed.series.benchmark} {followed.series.metric} over time: {counted}{'; ' if changes else ''}{changes}"
+    )
     return svg.picture(CHART_WIDTH, CHART_HEIGHT, label, parts)
 
 
@@ -143,10 +145,10 @@ def _marks(points: Sequence[StoredValue], x: Scale, y: Scale, lowest: float, hig
         yield svg.strokes("error", zip(ats, y.each(lows), y.each(highs), strict=True))
     values = zip(places, y.each(point.value for point in points), points, strict=True)
     size = " many" if len(points) > 100 else ""
-    own: list[tuple[float, float]] = []
+    measured: list[tuple[float, float]] = []
     brought: list[tuple[float, float]] = []
     for at, value, point in values:
-        (brought if point.rebased else own).append((at, value))
+        (brought if point.rebased else measured).append((at, value))
     if brought:
         yield svg.dots(f"dots rebased{size}", brought)
-    yield svg.dots(f"dots{size}", own)
+    yield svg.dots(f"dots{size}", measured)

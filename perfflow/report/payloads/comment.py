@@ -1,10 +1,10 @@
-"""The job summary and the pull-request comment: the report within the size limits of a service.
+"""The report within the size limits of a service: job summary, pull-request comment, and check run.
 
-Requests for GitHub's checks API: the first creates a completed check run, the others add annotations.
-
-The content of a comment, summary or check, and how it is shortened: by whole parts and rows, never inside a text.
-
-Paths of the repository's own files, beside whose code a service can show annotations.
+- ``summary`` and ``comment`` write the report.
+- ``fitted`` shortens the content of a comment, summary or check: by whole parts and rows, never inside a text.
+- ``requests`` makes the requests for GitHub's checks API: the first creates a completed check run, the others add
+  annotations. They are beside code of the repository's own files, since a service shows no others
+  (``path_in_repository``).
 """
 
 from __future__ import annotations
@@ -33,17 +33,76 @@ from perfflow.report.sanitize import shortened
 from perfflow.report.template import LONGEST_TITLE
 from perfflow.tools.python_command import is_own
 
+SUMMARY_BYTES = 2**20 - 4 * 2**10
+"""GitHub refuses a step summary of more than 1 MiB; other commands of the step may add to it."""
+COMMENT_BYTES = 65_000
+"""A comment may have 65,536 characters; the number of bytes is never smaller than the number of characters."""
+_PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
-def path_in_repository(file: str) -> str:
-    """Return a source file's path from the repository's root, or '' if it is not known to be in the repository.
 
-    Debug information also names files of libraries and toolchains, and absolute paths in the trees that were built.
+def marker(result: Result) -> str:
+    """Return the hidden line that identifies the comment of one workflow on one kind of machine.
+
+    Search for it only at the beginning of the posting author's own comments, since anyone can write such a line.
     """
-    path = PurePosixPath(file)
-    inside = file.isprintable() and not path.is_absolute() and not {"..", "~"} & set(path.parts) and "://" not in file
-    if not file or not inside or not is_own(file) or "\\" in file or ":" in file or file != file.strip():
-        return ""
-    return str(path) if path.parts and path.parts[0] != ".git" else ""
+    host = result.machine.get("identity")
+    return f"<!-- perfflow:{_word(result.run.workflow)}:{_word(str(host)) if host else 'unknown'} -->"
+
+
+def _word(name: str) -> str:
+    """Return a name, or a unique form of it that cannot end the marker."""
+    if _PLAIN.fullmatch(name) and "--" not in name:
+        return name
+    plain = re.sub(r"[^A-Za-z0-9]+", "-", PurePath(name).stem)[:40].strip("-")
+    return f"{plain or 'x'}-{hashlib.sha256(name.encode('utf-8', 'replace')).hexdigest()[:8]}"
+
+
+def summary(result: Result) -> str:
+    """Return the whole report for a job summary, in less than 1 MiB."""
+    return fitted(draft_of(result), _whole, SUMMARY_BYTES)
+
+
+def comment(result: Result, earlier: tuple[Hop, ...] = ()) -> str:
+    """Return a comment: the marker, the most important parts of the report, and the log of hops, this run's last."""
+    first = f"{marker(result)}\n"
+    draft = draft_of(result)
+    hops = with_hop(earlier, hop_of(result, draft.page.headline, revision_of(result) or ""))
+    last = "\n" + log(hops)
+    room = COMMENT_BYTES - len((first + last).encode())
+    return first + fitted(draft, short, room) + last
+
+
+def short(draft: CommentDraft) -> str:
+    """Return the parts of a comment, without reasons and lists that repeat rows of the tables."""
+    page = draft.page
+    routes = tuple(replace(route, lists=(), commands=()) for route in page.findings.routes)
+    page = replace(
+        page,
+        evidence=(),
+        others={**page.others, "evidence": 0},
+        reasons=_not_in_table(page.reasons, draft),
+        warned=_not_in_table(page.warned, draft),
+        findings=replace(page.findings, routes=routes),
+    )
+    draft = replace(draft, page=page)
+    rows = {"changed": draft.changed, "unchanged": draft.unchanged}
+    return inert(markdown.document("comment.md.j2", page, removed=draft.left_out, **rows))
+
+
+def _not_in_table(reasons: Sequence[Reason], draft: CommentDraft) -> tuple[Reason, ...]:
+    """Return the reasons that are not about a row of the benchmarks table."""
+    shown = {(row.operation, row.metric) for row in draft.changed}
+    of_rows = (ReasonKind.REGRESSED, ReasonKind.UNPROVEN, ReasonKind.CONCERN)
+    return tuple(
+        item
+        for item in reasons
+        if item.kind not in of_rows or (item.benchmark, in_words(item.values.get("metric", ""))) not in shown
+    )
+
+
+def _whole(draft: CommentDraft) -> str:
+    page = draft.page
+    return inert(markdown.document(markdown.template_of(page), page, removed=draft.left_out))
 
 
 MOST_CHANGED = 50
@@ -141,15 +200,15 @@ def _steps(draft: CommentDraft) -> Iterator[CommentDraft]:
     ):
         yield (draft := _cut(draft, what, **dict.fromkeys(names, ())))
     yield (draft := _fewer(draft, itemgetter(slice(_MOST_EVIDENCE)), ("evidence",)))
-    found = replace(page.findings, routes=tuple(map(_bare, page.findings.routes)))
-    yield (draft := _cut(draft, "routing briefs", findings=found))
-    found = replace(found, actions=(), gates=(), routes=())
-    yield (draft := _cut(draft, "actions, routing and gates", findings=found))
+    findings = replace(page.findings, routes=tuple(map(_bare, page.findings.routes)))
+    yield (draft := _cut(draft, "routing briefs", findings=findings))
+    findings = replace(findings, actions=(), gates=(), routes=())
+    yield (draft := _cut(draft, "actions, routing and gates", findings=findings))
     failed = tuple(check for check in page.checks if check[2] != "passed")
     yield (draft := _cut(draft, "passed checks", checks=failed))
     yield (draft := _cut(draft, "profiles and candidates", joined=(), profiles=(), counters=None, ledger=None))
-    found = replace(found, summary=None, blame=None, impact=(), recommendations=(), by_cell=(), red=None)
-    yield (draft := _cut(draft, "regressions, hotspots and recommendations", findings=found))
+    findings = replace(findings, summary=None, blame=None, impact=(), recommendations=(), by_cell=(), red=None)
+    yield (draft := _cut(draft, "regressions, hotspots and recommendations", findings=findings))
     failing = tuple(row for row in kept if is_failing(row))
     unmet = tuple(row for row in page.requirements if row.status != "met")
     yield (draft := _cut(draft, "passing rows", comparisons=failing, requirements=unmet))
@@ -193,78 +252,6 @@ def _length(row: object) -> int:
     return sum(_length(getattr(row, field.name)) for field in fields(row)) if is_dataclass(row) else 0
 
 
-SUMMARY_BYTES = 2**20 - 4 * 2**10
-"""GitHub refuses a step summary of more than 1 MiB; other commands of the step may add to it."""
-COMMENT_BYTES = 65_000
-"""A comment may have 65,536 characters; the number of bytes is never smaller than the number of characters."""
-_PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
-
-
-def marker(result: Result) -> str:
-    """Return the hidden line that identifies the comment of one workflow on one kind of machine.
-
-    Search for it only at the beginning of the posting author's own comments, since anyone can write such a line.
-    """
-    host = result.machine.get("identity")
-    return f"<!-- perfflow:{_word(result.run.workflow)}:{_word(str(host)) if host else 'unknown'} -->"
-
-
-def _word(name: str) -> str:
-    """Return a name, or a unique form of it that cannot end the marker."""
-    if _PLAIN.fullmatch(name) and "--" not in name:
-        return name
-    plain = re.sub(r"[^A-Za-z0-9]+", "-", PurePath(name).stem)[:40].strip("-")
-    return f"{plain or 'x'}-{hashlib.sha256(name.encode('utf-8', 'replace')).hexdigest()[:8]}"
-
-
-def summary(result: Result) -> str:
-    """Return the whole report for a job summary, in less than 1 MiB."""
-    return fitted(draft_of(result), _whole, SUMMARY_BYTES)
-
-
-def comment(result: Result, earlier: tuple[Hop, ...] = ()) -> str:
-    """Return a comment: the marker, the most important parts of the report, and the log of hops, this run's last."""
-    first = f"{marker(result)}\n"
-    draft = draft_of(result)
-    hops = with_hop(earlier, hop_of(result, draft.page.headline, revision_of(result) or ""))
-    last = "\n" + log(hops)
-    room = COMMENT_BYTES - len((first + last).encode())
-    return first + fitted(draft, short, room) + last
-
-
-def short(draft: CommentDraft) -> str:
-    """Return the parts of a comment, without reasons and lists that repeat rows of the tables."""
-    page = draft.page
-    routes = tuple(replace(route, lists=(), commands=()) for route in page.findings.routes)
-    page = replace(
-        page,
-        evidence=(),
-        others={**page.others, "evidence": 0},
-        reasons=_not_in_table(page.reasons, draft),
-        warned=_not_in_table(page.warned, draft),
-        findings=replace(page.findings, routes=routes),
-    )
-    draft = replace(draft, page=page)
-    rows = {"changed": draft.changed, "unchanged": draft.unchanged}
-    return inert(markdown.document("comment.md.j2", page, removed=draft.left_out, **rows))
-
-
-def _not_in_table(reasons: Sequence[Reason], draft: CommentDraft) -> tuple[Reason, ...]:
-    """Return the reasons that are not about a row of the benchmarks table."""
-    shown = {(row.operation, row.metric) for row in draft.changed}
-    of_rows = (ReasonKind.REGRESSED, ReasonKind.UNPROVEN, ReasonKind.CONCERN)
-    return tuple(
-        item
-        for item in reasons
-        if item.kind not in of_rows or (item.benchmark, in_words(item.values.get("metric", ""))) not in shown
-    )
-
-
-def _whole(draft: CommentDraft) -> str:
-    page = draft.page
-    return inert(markdown.document(markdown.template_of(page), page, removed=draft.left_out))
-
-
 CONCLUSIONS = {"pass": "success", "fail": "failure", "error": "failure"}
 UNPROVEN_AS = {"fail": "failure", "pass": "neutral"}
 """Conclusion of an unproven verdict by `--unproven`. ``neutral`` lets a required check pass."""
@@ -292,8 +279,8 @@ def requests(result: Result, unproven: str = "fail") -> list[dict[str, Any]]:
         "summary": fitted(draft_of(result), short, CHECK_RUN_BYTES),
         "text": inert("\n\n".join(_about(result))),
     }
-    found = list(annotated_places(result))
-    batches = [found[start : start + BATCH] for start in range(0, len(found), BATCH)] or [[]]
+    annotations = list(annotated_places(result))
+    batches = [annotations[start : start + BATCH] for start in range(0, len(annotations), BATCH)] or [[]]
     first = {
         "name": clipped(result.gate.name, MOST_TITLE),
         "head_sha": revision_of(result),
@@ -333,15 +320,15 @@ def annotated_places(result: Result) -> Iterator[dict[str, Any]]:
     """Yield annotations of places in the repository, each once: functions that got slower, then hotspots."""
     levels = {(row.name, row.metric): row.level for row in result.benchmarks}
     seen: set[tuple[str, int, str]] = set()
-    for found in result.attributions:
-        level = "failure" if levels.get((found.benchmark, found.metric)) == "action" else "warning"
-        line = blamed(found)
-        by = f" ({format_change(found.change)})" if found.change is not None else ""
-        parts = [f"{found.function}: {line.values}{by} in {found.benchmark} ({found.metric})"]
-        parts += [f"{line.share} of the regression"] if found.share is not None else []
-        parts += [f"touched by {line.touched}"] if found.commits else []
-        parts += [found.note] if found.note else []
-        yield from _at(found, level, f"slower: {found.function}", "; ".join(parts), seen)
+    for attribution in result.attributions:
+        level = "failure" if levels.get((attribution.benchmark, attribution.metric)) == "action" else "warning"
+        line = blamed(attribution)
+        by = f" ({format_change(attribution.change)})" if attribution.change is not None else ""
+        parts = [f"{attribution.function}: {line.values}{by} in {attribution.benchmark} ({attribution.metric})"]
+        parts += [f"{line.share} of the regression"] if attribution.share is not None else []
+        parts += [f"touched by {line.touched}"] if attribution.commits else []
+        parts += [attribution.note] if attribution.note else []
+        yield from _at(attribution, level, f"slower: {attribution.function}", "; ".join(parts), seen)
     for spot in result.hotspots:
         if spot.rank <= _SPOTS and spot.line:
             parts = [
@@ -352,9 +339,9 @@ def annotated_places(result: Result) -> Iterator[dict[str, Any]]:
 
 
 def _at(
-    found: Attribution | HotspotResult, level: str, title: str, message: str, seen: set[tuple[str, int, str]]
+    place: Attribution | HotspotResult, level: str, title: str, message: str, seen: set[tuple[str, int, str]]
 ) -> Iterator[dict[str, Any]]:
-    path, line = path_in_repository(found.file), max(1, found.line)
+    path, line = path_in_repository(place.file), max(1, place.line)
     if path and (path, line, title) not in seen:
         seen.add((path, line, title))
         yield {
@@ -365,3 +352,15 @@ def _at(
             "title": clipped(title, MOST_TITLE),
             "message": clipped(message, MOST_MESSAGE),
         }
+
+
+def path_in_repository(file: str) -> str:
+    """Return a source file's path from the repository's root, or '' if it is not known to be in the repository.
+
+    Debug information also names files of libraries and toolchains, and absolute paths in the trees that were built.
+    """
+    path = PurePosixPath(file)
+    inside = file.isprintable() and not path.is_absolute() and not {"..", "~"} & set(path.parts) and "://" not in file
+    if not file or not inside or not is_own(file) or "\\" in file or ":" in file or file != file.strip():
+        return ""
+    return str(path) if path.parts and path.parts[0] != ".git" else ""

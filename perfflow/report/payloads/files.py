@@ -1,12 +1,11 @@
-"""The files that `perfflow export` writes: format, file name and content.
+"""Make the files that `perfflow export` writes: format, file name and content.
 
-JUnit XML: test cases for the verdict, each requirement, each row that the verdict rests on, and each check.
-
-GitLab's code quality report: functions that got slower, and hotspots.
-
-OpenMetrics text of a run's figures, rounded so that two runs that differ only by noise are equal.
-
-GitLab compares such a file with the target branch's file character by character, and reports every difference.
+- ``junit_text``: JUnit XML, with test cases for the verdict, each requirement, each row that the verdict rests on, and
+  each check.
+- ``code_quality_text``: GitLab's code quality report, with functions that got slower, and hotspots.
+- ``open_metrics_text``: OpenMetrics text of a run's figures, rounded so that two runs that differ only by noise are
+  equal. GitLab compares such a file with the target branch's file character by character, and reports every difference.
+- ``PAYLOADS``: all formats.
 """
 
 from __future__ import annotations
@@ -54,10 +53,10 @@ class Case:
 
 def junit_text(result: Result, unproven: str = "fail") -> str:
     """Return the file. An unproven case is skipped with a message, or a failure if ``unproven`` is ``fail``."""
-    found = [_settled(case, unproven) for case in _cases(result)]
-    counts = {word: sum(case.outcome == word for case in found) for word in ("failure", "error", "skipped")}
+    cases = [_settled(case, unproven) for case in _cases(result)]
+    counts = {word: sum(case.outcome == word for case in cases) for word in ("failure", "error", "skipped")}
     numbers = {
-        "tests": str(len(found)),
+        "tests": str(len(cases)),
         "failures": str(counts["failure"]),
         "errors": str(counts["error"]),
         "skipped": str(counts["skipped"]),
@@ -66,13 +65,13 @@ def junit_text(result: Result, unproven: str = "fail") -> str:
     root = ET.Element("testsuites", {"name": "perfflow", **numbers})
     names = {"name": visible(result.run.component), "timestamp": visible(result.run.started)}
     suite = ET.SubElement(root, "testsuite", {**names, **numbers})
-    for case in found:
+    for case in cases:
         about = {"classname": visible(f"{result.run.workflow}.{case.kind}"), "name": visible(case.name)}
-        item = ET.SubElement(suite, "testcase", about)
+        element = ET.SubElement(suite, "testcase", about)
         if case.outcome != "passed":
-            ET.SubElement(item, case.outcome, {"message": visible(case.message)})
+            ET.SubElement(element, case.outcome, {"message": visible(case.message)})
         elif case.message:
-            ET.SubElement(item, "system-out").text = visible(case.message)
+            ET.SubElement(element, "system-out").text = visible(case.message)
     ET.indent(root)
     body = ET.tostring(root, encoding="unicode")
     # Names occur only in attributes and texts, where the entity means the same character.
@@ -132,20 +131,20 @@ def code_quality_text(result: Result) -> str:
 
 def findings(result: Result) -> list[dict[str, Any]]:
     """Return each finding once, in the order of the result."""
-    found: dict[str, dict[str, Any]] = {}
-    for item in annotated_places(result):
-        kind, _, function = item["title"].partition(": ")
-        parts = "\0".join((item["path"], function, kind))
+    by_fingerprint: dict[str, dict[str, Any]] = {}
+    for annotation in annotated_places(result):
+        kind, _, function = annotation["title"].partition(": ")
+        parts = "\0".join((annotation["path"], function, kind))
         fingerprint = hashlib.sha256(parts.encode("utf-8", "replace")).hexdigest()
         finding = {
-            "description": item["message"],
+            "description": annotation["message"],
             "check_name": f"perfflow-{kind}",
             "fingerprint": fingerprint,
-            "severity": _SEVERITIES[item["annotation_level"]],
-            "location": {"path": item["path"], "lines": {"begin": item["start_line"]}},
+            "severity": _SEVERITIES[annotation["annotation_level"]],
+            "location": {"path": annotation["path"], "lines": {"begin": annotation["start_line"]}},
         }
-        found.setdefault(fingerprint, finding)
-    return list(found.values())
+        by_fingerprint.setdefault(fingerprint, finding)
+    return list(by_fingerprint.values())
 
 
 _STEPS = (1.0, 2.0, 5.0, 10.0)

@@ -1,16 +1,13 @@
-"""Profile files for other viewers: formats and file names.
+"""Write profile files for other viewers: formats, file names and contents.
 
-Profiles for ``go tool pprof``: the message ``Profile`` of profile.proto, compressed with gzip.
-
-This writes only the messages that stacks need, in the Protocol Buffers encoding: a field is its number and kind,
-followed by a varint, or by a length and that many bytes. A library would need code generated from profile.proto.
-Format: https://github.com/google/pprof/blob/main/proto/profile.proto and https://protobuf.dev/programming-guides/encoding.
-
-Profiles for https://www.speedscope.app: the sampled form of its file format, one profile per thread.
-
-Format: https://www.speedscope.app/file-format-schema.json.
-
-Names of profiles, threads and frames in files for other viewers.
+- ``named_title`` and ``named_stacks``: names of profiles, threads and frames.
+- ``to_pprof``: profiles for ``go tool pprof``, the message ``Profile`` of profile.proto, compressed with gzip. This
+  writes only the messages that stacks need, in the Protocol Buffers encoding: a field is its number and kind, followed
+  by a varint, or by a length and that many bytes. A library would need code generated from profile.proto. Format:
+  https://github.com/google/pprof/blob/main/proto/profile.proto and https://protobuf.dev/programming-guides/encoding.
+- ``to_speedscope``: profiles for https://www.speedscope.app, the sampled form of its file format, one profile per
+  thread. Format: https://www.speedscope.app/file-format-schema.json.
+- ``files_of``: the files of all profiles and formats.
 """
 
 from __future__ import annotations

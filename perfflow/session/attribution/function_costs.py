@@ -1,13 +1,11 @@
-"""Cost of each function on both sides, from one or more profiler calls per side, as plain data for a step's event.
+"""Cost of each function on both sides, its owner, and the commits that touched it, stored in a step's events.
 
-``counted`` profilers give the same counts every time. For ``sampled`` and ``timed`` ones, each function's share of its
-side is stored with its variance, which covers the sampling noise and the differences between calls.
-
-The owner of a function: the crate of its file, or its Python package; '' if it has neither.
-
-Find the commits between base and head that touched each function that got slower, and store them as events.
-
-They are stored during the run, so that rejudging it does not need the repository.
+- ``owner`` is the crate of a function's file, or its Python package; '' if it has neither.
+- ``FunctionCosts`` collects costs from one or more profiler calls per side. ``counted`` profilers give the same counts
+  every time. For ``sampled`` and ``timed`` ones, each function's share of its side is stored with its variance, which
+  covers the sampling noise and the differences between calls.
+- ``blame`` finds the commits between base and head that touched each function that got slower. They are stored during
+  the run, so that rejudging it does not need the repository.
 """
 
 from __future__ import annotations
@@ -161,7 +159,7 @@ class FunctionCosts:
         both = {metric: found for metric, found in self._found.items() if all(found[side].calls for side in Side)}
         return tuple(self._entry(metric, found) for metric, found in both.items())
 
-    def _entry(self, metric: str, found: Mapping[Side, _Counts]) -> BenchmarkCosts:
+    def _entry(self, metric: str, counts: Mapping[Side, _Counts]) -> BenchmarkCosts:
         return BenchmarkCosts(
             benchmark=self._benchmark,
             metric=metric,
@@ -169,25 +167,25 @@ class FunctionCosts:
             kind=self._kind,
             ops=self.ops,
             note=self._note,
-            calls={side: len(found[side].calls) for side in Side},
-            totals={side: found[side].total for side in Side},
-            functions=tuple(self._functions(found)),
+            calls={side: len(counts[side].calls) for side in Side},
+            totals={side: counts[side].total for side in Side},
+            functions=tuple(self._functions(counts)),
         )
 
-    def _functions(self, found: Mapping[Side, _Counts]) -> Iterator[FunctionCost]:
-        pairs = _paired(found)
+    def _functions(self, counts: Mapping[Side, _Counts]) -> Iterator[FunctionCost]:
+        pairs = _paired(counts)
 
         def size(pair: tuple[_Place | None, _Place | None]) -> float:
-            return max(found[side].share(place, "")[0] for side, place in zip(Side, pair, strict=True) if place)
+            return max(counts[side].share(place, "")[0] for side, place in zip(Side, pair, strict=True) if place)
 
         root = self._session.tree_context_of(Side.CANDIDATE).root
         for pair in sorted(pairs, key=lambda pair: (-size(pair), str(pair)))[:KEPT]:
             name, file = shown = pair[1] or pair[0] or ("", "")
-            line = found[Side.CANDIDATE if pair[1] else Side.BASELINE].lines[shown]
+            line = counts[Side.CANDIDATE if pair[1] else Side.BASELINE].lines[shown]
             sides = []
             for side, place in zip(Side, pair, strict=True):
-                count = found[side].of(place) if place else 0.0
-                sides.append(SideCost(count, *found[side].share(place or shown, self._kind)))
+                count = counts[side].of(place) if place else 0.0
+                sides.append(SideCost(count, *counts[side].share(place or shown, self._kind)))
             region = region_of(name, self._session.context.plan.workflow.regions)
             yield FunctionCost(name, file, line, owner(root, name, file), region, *sides)
 
@@ -230,33 +228,35 @@ def blame(session: RunSession, repository: Repository, base: CodeState, head: Co
     record = record_of(run_folder.events(session.folder.path))
     if not any(step.costs for step in record.steps.values()):
         return
-    for item in judge(record, session.context.plan.criteria).attributions:
+    for attribution in judge(record, session.context.plan.criteria).attributions:
         place = None
         try:
-            if not item.file:
-                place = definition(repository, base.commit, head.commit, item.function.partition(" (")[0])
-            where = item if place is None else item.model_copy(update=place._asdict())
+            if not attribution.file:
+                place = definition(repository, base.commit, head.commit, attribution.function.partition(" (")[0])
+            where = attribution if place is None else attribution.model_copy(update=place._asdict())
             commits, note = _touched(repository, base, head, where)
         except UserError as error:
             commits, note = [], f"its commits cannot be listed: {error.problems[0].message}"
         touching = tuple(_touching(each, head) for each in commits)
-        found = Blame(item.benchmark, item.function, item.file, touching, note)
-        found = found if place is None else replace(found, defined_in=place.file, defined_at=place.line)
-        session.folder.append({"event": "blamed", **to_json(found)})
+        blamed = Blame(attribution.benchmark, attribution.function, attribution.file, touching, note)
+        blamed = blamed if place is None else replace(blamed, defined_in=place.file, defined_at=place.line)
+        session.folder.append({"event": "blamed", **to_json(blamed)})
 
 
-def _touched(repository: Repository, base: CodeState, head: CodeState, item: Attribution) -> tuple[list[Touched], str]:
+def _touched(
+    repository: Repository, base: CodeState, head: CodeState, attribution: Attribution
+) -> tuple[list[Touched], str]:
     """Return the commits that touched a function, or else its file, and a note about them."""
-    path = PurePosixPath(item.file)
-    if not item.file or path.is_absolute() or ".." in path.parts:
+    path = PurePosixPath(attribution.file)
+    if not attribution.file or path.is_absolute() or ".." in path.parts:
         return [], "its source is not in the repository"
-    text = line_history.content(repository, head.commit, item.file)
+    text = line_history.content(repository, head.commit, attribution.file)
     if text is None:
         return [], "its source is not in the repository"
-    lines = lines_of(text, item.file, item.function, item.line)
-    if lines and (found := line_history.of_lines(repository, base.commit, head.commit, item.file, lines)):
-        return found, ""
-    whole = line_history.of_file(repository, base.commit, head.commit, item.file)
+    lines = lines_of(text, attribution.file, attribution.function, attribution.line)
+    if lines and (commits := line_history.of_lines(repository, base.commit, head.commit, attribution.file, lines)):
+        return commits, ""
+    whole = line_history.of_file(repository, base.commit, head.commit, attribution.file)
     if not whole:
         return [], "no commit between base and head touched its file: its callers may have changed"
     if lines:

@@ -1,13 +1,13 @@
-"""The calls of one profiler on one benchmark: one per side, or for a sampling profiler as many as its shares need.
+"""Choose the benchmarks to profile and a profiler for each, and run the calls of the profiler.
 
-A coin decides which side of each round is first, so that other load on the machine affects both. Short programs run
-several times within one recording. A counting profiler runs a benchmark with two different numbers of iterations, if
-these can be fixed without a clock: their difference excludes start-up and shutdown. Source of the numbers: the standard
-error of a share of 5% in 2000 samples is half a percentage point.
+``subjects`` are the benchmarks that a profiling step profiles. If two trees are compared, these are the benchmarks that
+regressed in a gating metric or in exact counts. ``choices`` are the profilers for the metric of each.
 
-Choose the benchmarks that a profiling step profiles, and a profiler for the metric of each.
-
-If two trees are compared, these are the benchmarks that regressed in a gating metric or in exact counts.
+``ProfilerCalls`` makes one call per side, or for a sampling profiler as many as its shares need. A coin decides which
+side of each round is first, so that other load on the machine affects both. Short programs run several times within one
+recording. A counting profiler runs a benchmark with two different numbers of iterations, if these can be fixed without
+a clock: their difference excludes start-up and shutdown. Source of the numbers: the standard error of a share of 5% in
+2000 samples is half a percentage point.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class ChosenProfiler:
 def subjects(session: RunSession, planned: Planned) -> list[Subject]:
     """Return the benchmarks that the step's glob matches; in a gate, only those that regressed."""
     record = record_of(run_folder.events(session.folder.path))
-    found: dict[tuple[str, tuple[str, ...]], Subject] = {}
+    by_key: dict[tuple[str, tuple[str, ...]], Subject] = {}
     by_id = session.context.plan.by_id
     for benchmark, metric in rows_to_explain(session, planned, record):
         counting = by_id.get(record.series[benchmark, metric].step)
@@ -99,8 +99,10 @@ def subjects(session: RunSession, planned: Planned) -> list[Subject]:
             continue
         # One profile explains every metric that the same profilers follow, and a rate by the profile of its time.
         followers = () if planned.tool else tuple(tool.name for tool in _following(metric))
-        found.setdefault((benchmark, followers), Subject(benchmark, metric, source, _alone(session, source, benchmark)))
-    return list(found.values())
+        by_key.setdefault(
+            (benchmark, followers), Subject(benchmark, metric, source, _alone(session, source, benchmark))
+        )
+    return list(by_key.values())
 
 
 def failing(record: Record, criteria: Criteria) -> list[tuple[str, str]]:
@@ -134,13 +136,13 @@ def rows_to_explain(session: RunSession, planned: Planned, record: Record) -> It
     gating = choose_rows(record, comparisons, criteria).gating
     rows = judge(record, criteria).benchmarks if session.contexts and planned.tool is None else []
     waiting = {(row.name, row.metric) for row in rows if waits_longer(row, rows)}
-    for key, item in sorted(comparisons.items(), key=_worst_first) if session.contexts else comparisons.items():
+    for key, comparison in sorted(comparisons.items(), key=_worst_first) if session.contexts else comparisons.items():
         if not session.contexts:
             if key in gating:
                 yield key
             continue
         by = gating[key].by if key in gating else None
-        ruling = rule(item, thresholds_for(record, criteria, key, by)[0], identical=False)
+        ruling = rule(comparison, thresholds_for(record, criteria, key, by)[0], identical=False)
         if ruling.is_regression and (key in gating or record.series[key].exact) and key not in waiting:
             yield key
 
@@ -172,8 +174,8 @@ def choices(session: RunSession, planned: Planned, subject: Subject) -> Iterator
 
 
 def _fitting(session: RunSession, subject: Subject) -> tuple[Adapter, ...]:
-    if found := registry.profilers(subject.metric) if subject.metric not in TIMES else ():
-        return found
+    if profilers := registry.profilers(subject.metric) if subject.metric not in TIMES else ():
+        return profilers
     # A suite that is built first knows its programs by the files in the folder of its step.
     folder = session.folder_of(subject.source, Side.BASELINE)
     prepared = ready(
@@ -294,11 +296,13 @@ class ProfilerCalls:
         # A suite reports the time of one iteration, but its process runs many of them.
         seconds = max(seconds, _OF_A_SUITE) if self._subject.only else seconds
         options = self._declared.step.with_
-        own = next((int(options[key]) for key in ("frequency", "rate") if str(options.get(key, "")).isdecimal()), None)
+        given_rate = next(
+            (int(options[key]) for key in ("frequency", "rate") if str(options.get(key, "")).isdecimal()), None
+        )
         # One call is enough if the profiler counts, or if there is one tree, since functions are then not compared.
         many = not self._tool.deterministic and bool(self._session.contexts)
-        rate = own or (_FIRST_OF_A_SUITE if self._subject.only else None)
-        effort = effort_for(self._tool, seconds, rate) if many else ProfilingEffort(1, 1, own or 0)
+        rate = given_rate or (_FIRST_OF_A_SUITE if self._subject.only else None)
+        effort = effort_for(self._tool, seconds, rate) if many else ProfilingEffort(1, 1, given_rate or 0)
         taken: dict[Side, list[str]] = {side: [] for side in sides}
         last: dict[Side, tuple[ReadyProcess, Parsed]] = {}
         number, ends = 0, min(self._ends, time.monotonic() + PROFILING_SECONDS * len(sides))
@@ -322,7 +326,7 @@ class ProfilerCalls:
                     taken[side].append(recording.read_text(encoding="utf-8", errors="replace"))
             number += 1
             effort = replace(effort, runs=self._runs(sides, effort, number))
-            if not own and self._is_sampling:
+            if not given_rate and self._is_sampling:
                 effort = replace(effort, frequency=self._frequency(sides, effort, number))
         for side, (prepared, parsed) in last.items():
             self._keep(prepared, self._together(prepared, parsed, taken[side]), sides)
@@ -333,7 +337,7 @@ class ProfilerCalls:
         if not numbers:
             return False
         last: dict[Side, tuple[ReadyProcess, Parsed]] = {}
-        found: dict[Side, tuple[Parsed, str]] = {}
+        counted: dict[Side, tuple[Parsed, str]] = {}
         for side in sides:
             taken, iterated = [], []
             for number in numbers:
@@ -345,14 +349,14 @@ class ProfilerCalls:
                     self._say(f"{failure.reason}; its whole process is profiled instead")
                     return False
             last[side] = (prepared, taken[-1])
-            found[side] = (replace(taken[-1], costs=costs_of_more(*taken)), " ".join(iterated))
-        if len({pattern for _, pattern in found.values()}) > 1:
+            counted[side] = (replace(taken[-1], costs=costs_of_more(*taken)), " ".join(iterated))
+        if len({pattern for _, pattern in counted.values()}) > 1:
             self._say("the sides read the clock a different number of times, so one may have run fewer iterations")
             return False
         self.costs.ops = numbers[-1] - numbers[0]
         self._say(f"counted over {self.costs.ops:,} iterations: a run of {numbers[-1]:,} less a run of {numbers[0]:,}")
         for side, (prepared, parsed) in last.items():
-            self.costs.add(prepared, found[side][0])
+            self.costs.add(prepared, counted[side][0])
             # Warnings about the totals of a process do not apply to a difference.
             self._keep(prepared, replace(parsed, warnings=()), sides)
         return True

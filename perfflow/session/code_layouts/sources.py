@@ -1,6 +1,7 @@
-"""Sources of the code layouts of one side: relinked executables, or builds by the workflow itself.
+"""Code layouts of both sides of a step: made in advance, and put in place while nothing is timed.
 
-Code layouts of both sides of one step: made in advance, and put in place while nothing is timed.
+A ``Source`` makes the layouts of one side: by linking its executables again (``Linked``), or by builds of the workflow
+itself (``Rebuilt``). ``source_of`` chooses. ``DrawnLayouts`` has the layouts of both sides.
 """
 
 from __future__ import annotations
@@ -115,16 +116,16 @@ class Rebuilt:
         Both sides of a pair get the same seed. The paired test allows this; with few layouts the interval gets wider.
         """
         kept = self._kept(number, folder)
-        found = {place: file for place, file in kept.items() if not self._is_original(place, file)}
-        for file in set(kept.values()) - set(found.values()):
+        changed = {place: file for place, file in kept.items() if not self._is_original(place, file)}
+        for file in set(kept.values()) - set(changed.values()):
             file.unlink()
         self.tried += 1
-        self.differs = self.differs or bool(found)
+        self.differs = self.differs or bool(changed)
         # A seed may happen to give the layout of the unchanged build.
         if self.tried >= TRIED and not self.differs:
             text = f"the build makes the same files whatever {SEED_VARIABLE} is"
             raise LayoutsRefusedError(f"{text}; pass it on to the linker")
-        return found
+        return changed
 
     def _is_original(self, place: Path, file: Path) -> bool:
         known = self.originals.get(place)
@@ -230,13 +231,13 @@ def source_of(build: SideBuild, prepared: Sequence[ReadyProcess], work: Path, dr
         rebuilt = Rebuilt(build)
         rebuilt.begin(work)
         return rebuilt
-    found = list(dict.fromkeys(path for item in prepared for path in executables(item)))
-    if not found:
+    programs = list(dict.fromkeys(path for item in prepared for path in executables(item)))
+    if not programs:
         text = "the command names no executable of the tree"
         raise LayoutsRefusedError(f"{text}; name the program itself, or build layouts yourself with {SEED_VARIABLE}")
     recordings = folder_of(build) / RECORDINGS
     # Each executable has its own folder, because two links may read files of the same name.
-    folders = {path: work / str(number) for number, path in enumerate(found)}
+    folders = {path: work / str(number) for number, path in enumerate(programs)}
     return Linked({path: _relinker(build, path, recordings, folder) for path, folder in folders.items()}, draw)
 
 

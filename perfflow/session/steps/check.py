@@ -1,8 +1,9 @@
-"""Correctness steps: compare outputs, assert figures, or check an exit status.
+"""Perform steps whose result is a pass or a failure: correctness steps, and steps that run a command.
 
-Compare the printed output of programs, and the files that they write, with the expected ones, run by run.
-
-Steps that run a command: build, setup, and other steps whose result is an exit status.
+- ``check`` performs a correctness step: it compares outputs, asserts figures, or checks an exit status.
+- ``same_outputs`` compares the printed output of programs, and the files that they write, with the expected ones, run
+  by run.
+- ``work`` and ``command`` run commands: build, setup, and other steps whose result is an exit status.
 """
 
 from __future__ import annotations
@@ -33,6 +34,56 @@ from perfflow.tools.shell.same_output import BASELINE, RUNS, STDOUT, SameOutputO
 from perfflow.tools.tool_files import last_line
 from perfflow.workflow.model import OUTPUT_VARIABLE
 
+
+def check(session: RunSession, planned: Planned, run: StepRun) -> None:
+    """Perform a correctness step."""
+    if planned.tool:
+        of_tool = same_outputs if planned.tool.name == same_output.ADAPTER.name else _by_tool
+        run.detail = of_tool(session, planned, run)
+        return
+    if planned.step.assert_ is None or planned.step.parse is None:
+        work(session, planned, run)
+        return
+    before = written(session.parsed_file(planned, Side.BASELINE))
+    folder = command(session, planned, run)
+    prepared = ready(session.context, planned, Side.BASELINE, folder)
+    readings = read_figures(planned.step.parse, folder / "stdout", prepared.cwd, before, prepared.timeout)
+    run.detail = _assert_figures(session, planned.step.assert_, readings)
+
+
+def _by_tool(session: RunSession, planned: Planned, run: StepRun) -> str:
+    """Run a checking tool once per side. It passes if its adapter finds no error and its figures meet ``assert``."""
+    said = []
+    for side in session.sides_of(planned):
+        invoked = run_check(session.prepare(planned, side, run), run, partial(session.start, run=run))
+        run.exit_code = invoked.exit_code
+        run.warnings += [f"{side.value}: {text}" for text in invoked.parsed.warnings]
+        required = planned.step.declared.source.assert_ if planned.step.declared else None
+        found = _assert_figures(session, required or {}, invoked.parsed.readings)
+        said.append(f"{side.value}: {found or f'exit status {invoked.exit_code}'}")
+    return "; ".join(said)
+
+
+def _assert_figures(session: RunSession, required: Mapping[str, Any], readings: tuple[Reading, ...]) -> str:
+    """Compare parsed figures with the requirements of ``assert``. Raises Failure at the first violation."""
+    texts = []
+    for name, text in required.items():
+        metric = session.context.plan.criteria.metric(name)
+        requirement = parse_requirement(text, metric.dimension)
+        values = [item for item in readings if item.metric == name]
+        if not values:
+            raise Failure(f"the output has no `{name}`", exit_code=0)
+        for item in values:
+            ends = [item.inner.get("max", item.value), item.inner.get("min", item.value)]
+            failing = [value for value in ends if not requirement.holds_at(value)]
+            worst = format_quantity((failing or ends)[0], metric.dimension, unit=requirement.unit)
+            what = f"{name} of {item.benchmark}" if item.benchmark else name
+            if failing:
+                raise Failure(f"{what} is {worst}, required {requirement.text}", exit_code=0)
+            texts.append(f"{what} = {worst}, required {requirement.text}")
+    return "; ".join(texts)
+
+
 MOST_COMPARED = 256 * 2**20
 """Most bytes of one output, or of one file, that are compared."""
 _PRINTED = ""
@@ -44,14 +95,14 @@ def same_outputs(session: RunSession, planned: Planned, run: StepRun) -> str:
     expected: dict[str, bytes] = {}
     compared, against = 0, "the baseline's"
     for side in session.sides_of(planned):
-        number, wanted = 0, 1
-        while number < wanted:
+        number, runs = 0, 1
+        while number < runs:
             prepared = session.prepare(planned, side, run)
             options = _options(prepared)
             if not expected and options.expected != BASELINE:
                 expected[_PRINTED], against = _content(prepared.cwd / options.expected), options.expected
             is_judged = side is Side.CANDIDATE or options.expected != BASELINE
-            number, wanted = number + 1, options.runs or (RUNS if is_judged else 1)
+            number, runs = number + 1, options.runs or (RUNS if is_judged else 1)
             actual = _outputs(session, prepared, run, options)
             compared += _compare(expected, actual, side, options)
             expected = {**actual, **expected}
@@ -88,12 +139,12 @@ def _outputs(session: RunSession, prepared: ReadyProcess, run: StepRun, options:
     before = {name: written(path) for name, path in files.items()}
     run_check(prepared, run, partial(session.start, run=run))
     run.exit_code = 0
-    found = {_PRINTED: _left(session.folder_of(prepared.planned, prepared.side) / STDOUT, prepared.side)}
+    outputs = {_PRINTED: _left(session.folder_of(prepared.planned, prepared.side) / STDOUT, prepared.side)}
     for name, path in files.items():
         if written(path) in (before[name], None):
             raise Failure(f"{prepared.side.value}: the command did not write {name}", exit_code=0)
-        found[name] = _left(path, prepared.side)
-    return found
+        outputs[name] = _left(path, prepared.side)
+    return outputs
 
 
 def _compare(
@@ -104,9 +155,9 @@ def _compare(
         if name not in expected:
             continue
         what = f"{name}: " if name else ""
-        found = difference(expected[name], content, *options.allowed)
-        if found:
-            raise Failure(f"{side.value}: {what}{found}", exit_code=0)
+        differing = difference(expected[name], content, *options.allowed)
+        if differing:
+            raise Failure(f"{side.value}: {what}{differing}", exit_code=0)
         # A command that is compared by its files may print nothing.
         if not content and not options.allow_empty and (name or not options.files):
             reason = "both outputs are empty, so the comparison proves nothing"
@@ -158,8 +209,8 @@ def command(session: RunSession, planned: Planned, run: StepRun) -> Path:
     invoked = run_check(prepared, run, partial(invoke.run, session.spawner(), folder=folder))
     run.exit_code = invoked.exit_code
     run.warnings += [text for text in invoked.parsed.warnings if text not in run.warnings]
-    found = {**dict(read_outputs(outputs)), **_results(prepared, folder)}
-    session.context.outputs[planned.id] = run.outputs = found
+    results = {**dict(read_outputs(outputs)), **_results(prepared, folder)}
+    session.context.outputs[planned.id] = run.outputs = results
     return folder
 
 
@@ -190,52 +241,3 @@ def read_outputs(path: str) -> Iterator[tuple[str, str]]:
         name, equals, value = line.partition("=")
         if equals and name.strip():
             yield name.strip(), value
-
-
-def check(session: RunSession, planned: Planned, run: StepRun) -> None:
-    """Perform a correctness step."""
-    if planned.tool:
-        of_tool = same_outputs if planned.tool.name == same_output.ADAPTER.name else _by_tool
-        run.detail = of_tool(session, planned, run)
-        return
-    if planned.step.assert_ is None or planned.step.parse is None:
-        work(session, planned, run)
-        return
-    before = written(session.parsed_file(planned, Side.BASELINE))
-    folder = command(session, planned, run)
-    prepared = ready(session.context, planned, Side.BASELINE, folder)
-    readings = read_figures(planned.step.parse, folder / "stdout", prepared.cwd, before, prepared.timeout)
-    run.detail = _assert_figures(session, planned.step.assert_, readings)
-
-
-def _by_tool(session: RunSession, planned: Planned, run: StepRun) -> str:
-    """Run a checking tool once per side. It passes if its adapter finds no error and its figures meet ``assert``."""
-    said = []
-    for side in session.sides_of(planned):
-        invoked = run_check(session.prepare(planned, side, run), run, partial(session.start, run=run))
-        run.exit_code = invoked.exit_code
-        run.warnings += [f"{side.value}: {text}" for text in invoked.parsed.warnings]
-        required = planned.step.declared.source.assert_ if planned.step.declared else None
-        found = _assert_figures(session, required or {}, invoked.parsed.readings)
-        said.append(f"{side.value}: {found or f'exit status {invoked.exit_code}'}")
-    return "; ".join(said)
-
-
-def _assert_figures(session: RunSession, required: Mapping[str, Any], readings: tuple[Reading, ...]) -> str:
-    """Compare parsed figures with the requirements of ``assert``. Raises Failure at the first violation."""
-    said = []
-    for name, text in required.items():
-        metric = session.context.plan.criteria.metric(name)
-        requirement = parse_requirement(text, metric.dimension)
-        values = [item for item in readings if item.metric == name]
-        if not values:
-            raise Failure(f"the output has no `{name}`", exit_code=0)
-        for item in values:
-            ends = [item.inner.get("max", item.value), item.inner.get("min", item.value)]
-            failing = [value for value in ends if not requirement.holds_at(value)]
-            worst = format_quantity((failing or ends)[0], metric.dimension, unit=requirement.unit)
-            what = f"{name} of {item.benchmark}" if item.benchmark else name
-            if failing:
-                raise Failure(f"{what} is {worst}, required {requirement.text}", exit_code=0)
-            said.append(f"{what} = {worst}, required {requirement.text}")
-    return "; ".join(said)

@@ -128,13 +128,13 @@ class _Deciding:
         """
         sampling, left = self.bench.sampling, self._end() - time.monotonic()
         worst = sorted(self.benchmarks, key=sampling.stop_rule.fails, reverse=True)
-        found: list[BenchmarkToSample] = []
-        for item in worst:
-            left -= pairs * sampling.seconds_of(item)
-            if left > 0 or not found or sampling.is_recalled(item, self.first):
-                found.append(item)
-        self._tell(_SPENT, [item for item in worst if item not in found])
-        return found
+        affordable: list[BenchmarkToSample] = []
+        for benchmark in worst:
+            left -= pairs * sampling.seconds_of(benchmark)
+            if left > 0 or not affordable or sampling.is_recalled(benchmark, self.first):
+                affordable.append(benchmark)
+        self._tell(_SPENT, [benchmark for benchmark in worst if benchmark not in affordable])
+        return affordable
 
     def _make(self, drawn: DrawnLayouts, look: int) -> int:
         """Make the layouts up to an interim analysis, as time allows; return the last number."""

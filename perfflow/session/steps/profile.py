@@ -1,6 +1,6 @@
-"""Profiling steps: run each side under a profiler. A step with a glob profiles several benchmarks.
+"""Profiling steps, which run each side under a profiler, and steps that measure the machine's peak performance.
 
-Steps that measure the peak performance of the machine with one call, whatever is compared.
+A profiling step with a glob profiles several benchmarks. ``measure_peaks`` makes one call, whatever is compared.
 """
 
 from __future__ import annotations
@@ -101,11 +101,11 @@ def _is_worth_a_second_run(session: RunSession, planned: Planned, readings: Mapp
         return False
     criteria = session.context.plan.criteria
     exact = {
-        side: {(item.benchmark or planned.benchmark, item.metric): item.value for item in found}
-        for side, found in readings.items()
+        side: {(item.benchmark or planned.benchmark, item.metric): item.value for item in readings_of_side}
+        for side, readings_of_side in readings.items()
     }
-    known = {key for found in exact.values() for key in found if criteria.metric(key[1]).exact}
-    differ = any(len({found.get(key) for found in exact.values()}) > 1 for key in known)
+    known = {key for readings_of_side in exact.values() for key in readings_of_side if criteria.metric(key[1]).exact}
+    differ = any(len({readings_of_side.get(key) for readings_of_side in exact.values()}) > 1 for key in known)
     return differ or any(
         target.metric.name == metric and matches(target.benchmark, name)
         for target in criteria.targets
@@ -119,8 +119,8 @@ def _profile_several(session: RunSession, planned: Planned, run: StepRun) -> Non
     In a gate, or if perfflow chooses the profilers, none is begun after LONGEST_STEP seconds or MOST_BYTES of files,
     and what is left is named. Those that got worse the most are first.
     """
-    found = subjects(session, planned)
-    if not found:
+    chosen = subjects(session, planned)
+    if not chosen:
         text = f"nothing to profile: no benchmark that matches `{planned.benchmark}` was measured, or none regressed"
         run.warnings.append(text)
     failures = []
@@ -130,14 +130,14 @@ def _profile_several(session: RunSession, planned: Planned, run: StepRun) -> Non
     # In a gate, no more is begun once the time of the whole command is over.
     ends = time.monotonic() + min(LONGEST_STEP, session.deadline.left) if limited else math.inf
     left = []
-    for number, subject in enumerate(found):
+    for number, subject in enumerate(chosen):
         now = time.monotonic()
         if now >= ends or (limited and _size(session.folder.step(planned.id)) > MOST_BYTES):
             left.append(subject.benchmark)
             continue
         try:
-            own = min(LONGEST, max(SHORTEST, (ends - now) / (len(found) - number)))
-            _profile_subject(session, planned, subject, run, builds, min(ends, now + own) if is_ended else math.inf)
+            seconds = min(LONGEST, max(SHORTEST, (ends - now) / (len(chosen) - number)))
+            _profile_subject(session, planned, subject, run, builds, min(ends, now + seconds) if is_ended else math.inf)
         except Failure as failure:
             failures.append(failure)
     if left:
@@ -148,7 +148,7 @@ def _profile_several(session: RunSession, planned: Planned, run: StepRun) -> Non
         )
     if failures:
         run.warnings += [failure.reason for failure in failures if not failure.is_told]
-        if len(failures) == len(found):
+        if len(failures) == len(chosen):
             raise failures[0]
 
 
@@ -170,8 +170,8 @@ def _profile_subject(
     seconds = _seconds(session, subject)
     failed: Failure | None = None
     broken = ""
-    for found in choices(session, planned, subject):
-        choice = found.as_fallback(f"{broken} failed") if broken and not found.note else found
+    for candidate in choices(session, planned, subject):
+        choice = candidate.as_fallback(f"{broken} failed") if broken and not candidate.note else candidate
         if choice.note:
             run.warnings.append(f"{subject.benchmark}: {choice.note}")
         calls = ProfilerCalls(session, planned, subject, choice, run, builds, ends)

@@ -59,8 +59,8 @@ def serve(session: RunSession, planned: Planned, run: StepRun) -> None:
     except Failure:
         session.services.remove(started)
         raise
-    found = {"pid": str(service.pid), **probe.outputs(), **dict(read_outputs(str(folder / "outputs")))}
-    session.context.outputs[planned.id] = run.outputs = found
+    outputs = {"pid": str(service.pid), **probe.outputs(), **dict(read_outputs(str(folder / "outputs")))}
+    session.context.outputs[planned.id] = run.outputs = outputs
 
 
 def _with_free_port(context: TreeContext) -> TreeContext:

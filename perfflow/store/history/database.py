@@ -230,14 +230,14 @@ class History:
         key = (point.benchmark, point.metric, point.statistic, summary.workflow, summary.params, machine)
         if key not in self._series:
             values = dict(zip((*_SERIES, "machine"), key, strict=True))
-            wanted = " AND ".join(f"{name} = :{name}" for name in values)
-            query = f"SELECT id FROM series WHERE {wanted}"  # noqa: S608 (names of columns)
-            found = self._own.rows(query, values)
-            if not found:
+            condition = " AND ".join(f"{name} = :{name}" for name in values)
+            query = f"SELECT id FROM series WHERE {condition}"  # noqa: S608 (names of columns)
+            rows = self._own.rows(query, values)
+            if not rows:
                 names = (*values, "unit", "better")
                 insert = f"INSERT INTO series ({', '.join(names)}) VALUES ({', '.join(f':{name}' for name in names)})"  # noqa: S608
-                found = self._own.rows(f"{insert} RETURNING id", {**values, "unit": point.unit, "better": point.better})
-            self._series[key] = int(found[0][0])
+                rows = self._own.rows(f"{insert} RETURNING id", {**values, "unit": point.unit, "better": point.better})
+            self._series[key] = int(rows[0][0])
         return self._series[key]
 
     def series(self) -> list[StoredSeries]:
@@ -259,7 +259,7 @@ class History:
         return [StoredValue._make(row[1:] + states[row[0]]) for row in reversed(found)]
 
     def _states_of(self, wanted: set[int]) -> Mapping[int, tuple[Any, ...]]:
-        """Return the last fields of ``Measured`` by state. States are cached, because many points share one state."""
+        """Return the last fields of ``StoredValue`` by state. They are cached, because many points share one state."""
         missing = sorted(wanted - self._states.keys())
         for first in range(0, len(missing), _AT_ONCE):
             ids = ", ".join(map(str, missing[first : first + _AT_ONCE]))

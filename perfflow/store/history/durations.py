@@ -48,15 +48,15 @@ def step_durations(root: Path, kind: RunKind, history: History | None = None) ->
 
     If no run had this budget, those with another one tell how long builds take and which benchmarks there are.
     """
-    found = _newest(root, kind, history)
-    other_budget = not found
+    runs = _newest(root, kind, history)
+    other_budget = not runs
     if other_budget:
-        found = _newest(root, replace(kind, any_budget=True), history)
+        runs = _newest(root, replace(kind, any_budget=True), history)
     seconds: dict[str, list[float]] = {}
     benchmarks: dict[str, tuple[str, ...]] = {}
     # Ids of runs start with the time, so they sort by age.
-    for name in sorted(found, reverse=True)[:NEWEST]:
-        for step in found[name]:
+    for name in sorted(runs, reverse=True)[:NEWEST]:
+        for step in runs[name]:
             if step.seconds is not None:
                 seconds.setdefault(step.id, []).append(step.seconds)
             if step.benchmarks:
@@ -82,17 +82,17 @@ def _newest(root: Path, kind: RunKind, history: History | None) -> Mapping[str, 
 
 def _in_folders(root: Path, kind: RunKind, known: Collection[str]) -> dict[str, Sequence[StepTime]]:
     """Return the newest runs of this kind in the project's folders that are not in ``known``."""
-    found: dict[str, Sequence[StepTime]] = {}
+    steps: dict[str, Sequence[StepTime]] = {}
     for folder in heapq.nlargest(_LOOKED_AT, (path.parent for path in _runs(root)), key=lambda path: path.name):
         # If machines of several kinds measured a run, the history has one entry per kind.
         if not {folder.name, f"{folder.name}/{kind.machine}"}.isdisjoint(known) or not _is_of(folder, kind.workflow):
             continue
         earlier = next((one for one in _read(folder / run_folder.RESULT) if _is_like(one, kind)), None)
         if earlier:
-            found[folder.name] = earlier.steps
-            if len(found) == NEWEST:
+            steps[folder.name] = earlier.steps
+            if len(steps) == NEWEST:
                 break
-    return found
+    return steps
 
 
 def _is_like(earlier: RunSummary, kind: RunKind) -> bool:

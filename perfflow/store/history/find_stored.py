@@ -88,8 +88,8 @@ def open_source(root: Path, word: str, where: Mapping[str, str] | None = None) -
         return _run(path), word
     if imports.is_perfflow_result(path):
         return results.read(path), word
-    if not path.exists() and (found := _of_branch(root, word)):
-        return found
+    if not path.exists() and (of_branch := _of_branch(root, word)):
+        return of_branch
     if not path.exists() and not word.endswith(".json") and not _criterion_folder(word):
         raise not_found(root, word)
     return imports.read(path, where), word

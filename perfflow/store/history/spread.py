@@ -48,7 +48,7 @@ def spreads(
     """Return the spread of each of these benchmarks on this machine, by name, if it is known."""
     stored = params_text(params)
     try:
-        found = {
+        by_name = {
             series.benchmark: _spread(history.points(series.id, NEWEST))
             for series in history.series()
             if (series.metric, series.workflow, series.params, series.machine) == (METRIC, workflow, stored, machine)
@@ -56,7 +56,7 @@ def spreads(
         }
     except (UserError, DamagedError):
         return {}
-    return {name: spread for name, spread in found.items() if spread}
+    return {name: spread for name, spread in by_name.items() if spread}
 
 
 def _spread(points: Collection[StoredValue]) -> Spread | None:

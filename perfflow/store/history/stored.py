@@ -1,10 +1,9 @@
 """A stored set of samples from any tool: one side of a comparison, without pairs.
 
-Convert two stored sets to the same statistic. A quartile is never compared with a mean.
-
-Find the history of a project, and open it for reading.
-
-Suggestions for unknown names.
+- ``stored_of`` makes it from a run, or from another tool's file.
+- ``suggestion`` suggests a name for an unknown one.
+- ``with_same_statistic`` converts two sets to the same statistic. A quartile is never compared with a mean.
+- ``place_of`` finds the history of a project, and ``open_for_reading`` opens it.
 """
 
 from __future__ import annotations
@@ -253,8 +252,8 @@ def with_same_statistic(first: Stored, second: Stored) -> tuple[Stored, Stored, 
             side[key] = tuple(_as(reading, common) for reading in series)
             if not common:
                 del side[key]
-    said = [*_turned(first, second, turned), *_left_out(first, second, left_out)]
-    return replace(first, series=kept[0]), replace(second, series=kept[1]), said
+    warnings = [*_turned(first, second, turned), *_left_out(first, second, left_out)]
+    return replace(first, series=kept[0]), replace(second, series=kept[1]), warnings
 
 
 def _holds(series: Sequence[Reading], statistic: str) -> bool:
@@ -387,8 +386,8 @@ def open_for_reading(root: Path, *, server: bool) -> Iterator[History | None]:
     history: History | None = None
     try:
         address = place.address
-        own = PostgresConnection(address, _WAIT) if address else SqliteConnection(place.file, read_only=True)
-        history = History(own)
+        connection = PostgresConnection(address, _WAIT) if address else SqliteConnection(place.file, read_only=True)
+        history = History(connection)
     except (UserError, DamagedError):
         history = None
     try:

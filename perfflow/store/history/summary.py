@@ -1,10 +1,10 @@
-"""The summary of a run for the history: a value with its interval per benchmark, metric and state of the code.
+"""What the history stores of a run: its values, the durations of its steps, and suspicions.
 
-The durations of the steps of runs, as the history stores them.
-
-Compare the machines of two sets of samples by their recorded facts.
-
-Store suspicions about the newest points of a series and their outcome, so that each is reported only once.
+- ``RunSummary`` has a value with its interval per benchmark, metric and state of the code.
+- ``machine_differences`` compares the machines of two sets of samples by their recorded facts.
+- ``StepTime`` has the duration of a step. ``of_kind`` reads those of the newest runs of a kind.
+- ``StoredSuspicion`` is a suspicion about the newest points of a series, and its outcome. It is stored so that it is
+  reported only once.
 """
 
 from __future__ import annotations
@@ -21,70 +21,6 @@ from perfflow.model.readings import Side
 from perfflow.model.result import NodeResult, Result
 from perfflow.model.tree_facts import TreeFacts, tree_of
 from perfflow.store.history.connections import Connection
-
-_FOREIGN = {"cpu": "cpu", "cpus": "cores", "os": "system", "arch": "architecture", "kernel": "kernel_series"}
-"""Facts in other tools' files and their names in perfflow, without clock rates (they vary) and versions."""
-_SAME = {"amd64": "x86_64", "arm64": "aarch64"}
-_SHOWN = ("cpu", "cores", "memory_gib", "system", "architecture")
-
-
-@dataclass(frozen=True)
-class FactDifference:
-    """A fact that differs, with both values as text."""
-
-    fact: str
-    first: str
-    second: str
-
-
-def identity_facts(machine: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the facts that identify a machine, by perfflow's names, whatever tool wrote them."""
-    if "identity" in machine:
-        return {name: machine[name] for name in IDENTITY if machine.get(name) is not None}
-    found = {ours: machine[theirs] for theirs, ours in _FOREIGN.items() if theirs in machine}
-    if "kernel_series" in found:
-        found["kernel_series"] = ".".join(str(found["kernel_series"]).split(".")[:2])
-    return found
-
-
-def machine_differences(first: Mapping[str, Any], second: Mapping[str, Any]) -> list[FactDifference]:
-    """Return the facts known of both machines that differ; none if they are the same or too little is known."""
-    facts = identity_facts(first), identity_facts(second)
-    found = [
-        FactDifference(name, _text(facts[0][name]), _text(facts[1][name]))
-        for name in IDENTITY
-        if name in facts[0] and name in facts[1] and _comparable(facts[0][name]) != _comparable(facts[1][name])
-    ]
-    if not found and certain_facts(first, second) and first["identity"] != second["identity"]:
-        return [FactDifference("identity", _text(first["identity"]), _text(second["identity"]))]
-    return found
-
-
-def certain_facts(first: Mapping[str, Any], second: Mapping[str, Any]) -> bool:
-    """Return whether both have enough facts to conclude that they are the same machine."""
-    return "identity" in first and "identity" in second
-
-
-def shown(machine: Mapping[str, Any]) -> dict[str, str]:
-    """Return the facts by which a reader recognizes a machine."""
-    facts = identity_facts(machine)
-    return {name: _text(facts[name]) for name in _SHOWN if name in facts}
-
-
-def described_machine(machine: Mapping[str, Any]) -> str:
-    """Return these facts in one line; '' if none is known."""
-    units = {"cores": "{} cores", "memory_gib": "{} GiB"}
-    return ", ".join(units.get(name, "{}").format(value) for name, value in shown(machine).items())
-
-
-def _comparable(value: Any) -> str:
-    text = " ".join(_text(value).split()).casefold()
-    return _SAME.get(text, text)
-
-
-def _text(value: Any) -> str:
-    return ", ".join(str(part) for part in value) if isinstance(value, list) else str(value)
-
 
 _OF_CODE = ("", "working tree", "revision", "folder")
 """Kinds of trees that are the code of a revision; accepted candidates and the sides of stored results are not."""
@@ -245,6 +181,70 @@ def from_line(line: str) -> RunSummary:
     return from_json(RunSummary, json.loads(line))
 
 
+_FOREIGN = {"cpu": "cpu", "cpus": "cores", "os": "system", "arch": "architecture", "kernel": "kernel_series"}
+"""Facts in other tools' files and their names in perfflow, without clock rates (they vary) and versions."""
+_SAME = {"amd64": "x86_64", "arm64": "aarch64"}
+_SHOWN = ("cpu", "cores", "memory_gib", "system", "architecture")
+
+
+@dataclass(frozen=True)
+class FactDifference:
+    """A fact that differs, with both values as text."""
+
+    fact: str
+    first: str
+    second: str
+
+
+def identity_facts(machine: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the facts that identify a machine, by perfflow's names, whatever tool wrote them."""
+    if "identity" in machine:
+        return {name: machine[name] for name in IDENTITY if machine.get(name) is not None}
+    found = {ours: machine[theirs] for theirs, ours in _FOREIGN.items() if theirs in machine}
+    if "kernel_series" in found:
+        found["kernel_series"] = ".".join(str(found["kernel_series"]).split(".")[:2])
+    return found
+
+
+def machine_differences(first: Mapping[str, Any], second: Mapping[str, Any]) -> list[FactDifference]:
+    """Return the facts known of both machines that differ; none if they are the same or too little is known."""
+    facts = identity_facts(first), identity_facts(second)
+    found = [
+        FactDifference(name, _text(facts[0][name]), _text(facts[1][name]))
+        for name in IDENTITY
+        if name in facts[0] and name in facts[1] and _comparable(facts[0][name]) != _comparable(facts[1][name])
+    ]
+    if not found and certain_facts(first, second) and first["identity"] != second["identity"]:
+        return [FactDifference("identity", _text(first["identity"]), _text(second["identity"]))]
+    return found
+
+
+def certain_facts(first: Mapping[str, Any], second: Mapping[str, Any]) -> bool:
+    """Return whether both have enough facts to conclude that they are the same machine."""
+    return "identity" in first and "identity" in second
+
+
+def shown(machine: Mapping[str, Any]) -> dict[str, str]:
+    """Return the facts by which a reader recognizes a machine."""
+    facts = identity_facts(machine)
+    return {name: _text(facts[name]) for name in _SHOWN if name in facts}
+
+
+def described_machine(machine: Mapping[str, Any]) -> str:
+    """Return these facts in one line; '' if none is known."""
+    units = {"cores": "{} cores", "memory_gib": "{} GiB"}
+    return ", ".join(units.get(name, "{}").format(value) for name, value in shown(machine).items())
+
+
+def _comparable(value: Any) -> str:
+    text = " ".join(_text(value).split()).casefold()
+    return _SAME.get(text, text)
+
+
+def _text(value: Any) -> str:
+    return ", ".join(str(part) for part in value) if isinstance(value, list) else str(value)
+
+
 @dataclass(frozen=True)
 class RunKind:
     """The properties that two runs must share for one to predict the duration of the other.
@@ -275,7 +275,7 @@ def keep_step_times(connection: Connection, run: int, steps: Sequence[StepTime])
 
 def of_kind(connection: Connection, kind: RunKind, newest: int) -> dict[str, list[StepTime]]:
     """Return the steps of the newest runs of a kind that have any, by the name of the run, the newest first."""
-    wanted = {
+    values = {
         "workflow": kind.workflow,
         "params": params_text(kind.params),
         "machine": kind.machine,
@@ -290,7 +290,7 @@ def of_kind(connection: Connection, kind: RunKind, newest: int) -> dict[str, lis
         "AND run.params = :params AND machine.identity = :machine AND run.in_trees = :in_trees "
         "AND (:any = 1 OR COALESCE(run.budget, -1) = :budget) AND EXISTS (SELECT 1 FROM step WHERE step.run = run.id) "
         "ORDER BY run.name DESC LIMIT :newest",
-        wanted,
+        values,
     )
     return {str(name): _of_run(connection, int(run)) for run, name in runs}
 
@@ -309,7 +309,7 @@ class StoredSuspicion:
 
     ``first`` is the run of the first point of the new level, ``since`` that of the first point of the old level. Each
     has its revision as well, because a run may have measured two. ``before``, ``size`` and ``z`` are as in
-    ``stats.newest_points``. ``told`` is when it was first reported (RFC 3339). ``state`` is open, confirmed or
+    ``stats.change_points``. ``told`` is when it was first reported (RFC 3339). ``state`` is open, confirmed or
     withdrawn, and ``why`` is the reason. ``run`` is the run that measured both revisions in pairs, '' without one.
     """
 
@@ -337,9 +337,9 @@ def suspicion_of_series(connection: Connection, series: int) -> list[StoredSuspi
     return [StoredSuspicion(*row) for row in connection.rows(query, {"series": series})]
 
 
-def keep_suspicions(connection: Connection, found: Sequence[StoredSuspicion]) -> None:
+def keep_suspicions(connection: Connection, suspicions: Sequence[StoredSuspicion]) -> None:
     """Store new suspicions, and update the state of known ones."""
-    values: list[dict[str, Any]] = [{name: getattr(item, name) for name in _NAMES} for item in found]
+    values: list[dict[str, Any]] = [{name: getattr(item, name) for name in _NAMES} for item in suspicions]
     if not values:
         return
     places = ", ".join(f":{name}" for name in _NAMES)

@@ -25,11 +25,11 @@ def renewing(result: Result, folder: Path) -> Iterator[None]:
         receipt = read(folder) if (folder / RECEIPT).is_file() else None
     except UserError:
         receipt = None
-    told = receipt["files"] if receipt else {}
+    hashes = receipt["files"] if receipt else {}
     # A run whose workflow asks for no HTML has no page until it is judged again.
-    fitting = all(told.get(name) == _hash(folder / name) for name in _REWRITTEN)
+    fitting = all(hashes.get(name) == _hash(folder / name) for name in _REWRITTEN)
     yield
-    if receipt and fitting and any(told.get(name) != _hash(folder / name) for name in _REWRITTEN):
+    if receipt and fitting and any(hashes.get(name) != _hash(folder / name) for name in _REWRITTEN):
         write_text(folder / RECEIPT, json_lines(renewed(receipt, result, folder, _REWRITTEN).items()))
 
 

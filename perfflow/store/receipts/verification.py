@@ -42,15 +42,15 @@ def read(folder: Path) -> dict[str, Any]:
         reason = error.strerror if isinstance(error, OSError) else "not UTF-8"
         raise UserError.of(f"{path}: {reason}", "name a run's folder with its receipt", Exit.UNMEASURED) from error
     try:
-        found = json.loads(text)
+        receipt = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise UserError.of(
             f"{path}: not JSON ({error})", "it was changed since perfflow wrote it", Exit.FAIL
         ) from error
-    if not isinstance(found, dict) or found.get("schema") != SCHEMA or not isinstance(found.get("files"), dict):
+    if not isinstance(receipt, dict) or receipt.get("schema") != SCHEMA or not isinstance(receipt.get("files"), dict):
         hint = f"the schema must be {SCHEMA}; another version of perfflow may be able to read it"
         raise UserError.of(f"{path}: not a receipt", hint, Exit.FAIL)
-    return found
+    return receipt
 
 
 def findings(folder: Path, receipt: Mapping[str, Any]) -> Iterator[ReceiptFinding]:

@@ -1,15 +1,13 @@
 """``google-benchmark``: run the benchmarks of a program that uses the C++ library Google Benchmark.
 
 The program exits with 0 even if a benchmark reports an error or none matches, so success is read from its JSON file.
+``FORMAT`` reads this file, of ``--benchmark_out``: one value per repetition. Its aggregates are ignored.
+``bytes_per_second`` and ``items_per_second`` refer to the clock that the benchmark chose, CPU or real time. Counters of
+the author become metrics of the same name.
 
 Under a counting profiler, the program uses the clock of ``tools/drivers/stepping_clock.c``. The library runs batches of
 iterations, the first of one, until a batch takes the least time. After a batch that takes more than a tenth of it, the
 next has 1.4 times as many iterations as the least time needs. So the time of a batch fixes the factor between batches.
-
-Read Google Benchmark's ``--benchmark_out``: one value per repetition. Its aggregates are ignored.
-
-``bytes_per_second`` and ``items_per_second`` refer to the clock that the benchmark chose, CPU or real time. Counters of
-the author become metrics of the same name. The program exits with 0 even if a benchmark reports an error.
 """
 
 from __future__ import annotations
@@ -80,17 +78,17 @@ class _Output(Json):
 
         The wall time is infinite where the program measures it itself.
         """
-        found: dict[str, tuple[float, float]] = {}
+        seconds: dict[str, tuple[float, float]] = {}
         for entry in self.benchmarks:
             cpu, wall = entry.cpu_time, entry.real_time
             if entry.is_aggregate or not isinstance(entry.iterations, int) or not isinstance(cpu, int | float):
                 continue
             is_known = isinstance(wall, int | float) and _OWN_TIME not in entry.name
             once = entry.iterations * entry.time_unit
-            computed, elapsed = found.get(label(entry.name), (0.0, 0.0))
+            computed, elapsed = seconds.get(label(entry.name), (0.0, 0.0))
             spent = once * wall if is_known and isinstance(wall, int | float) else math.inf
-            found[label(entry.name)] = computed + once * cpu, elapsed + spent
-        return found
+            seconds[label(entry.name)] = computed + once * cpu, elapsed + spent
+        return seconds
 
 
 def _gather(output: _Output) -> ResultSet:
@@ -116,16 +114,16 @@ def _gather(output: _Output) -> ResultSet:
 
 def _add(samples: ValueCollector, entry: _GoogleBenchmarkEntry) -> None:
     message = entry.error_message if entry.error_occurred else entry.skip_message
-    said = label(message) if isinstance(message, str) and message else "it gives no reason"
+    reason = label(message) if isinstance(message, str) and message else "it gives no reason"
     if entry.error_occurred:
-        samples.fail(entry.name, f"reports an error: {said}")
+        samples.fail(entry.name, f"reports an error: {reason}")
         return
     if entry.skipped:
-        samples.warnings.append(f"{label(entry.name)} was skipped: {said}")
+        samples.warnings.append(f"{label(entry.name)} was skipped: {reason}")
         return
     for metric, time in {"time": entry.real_time, "cpu": entry.cpu_time}.items():
-        found = tool_files.number(time, f"{metric} of {label(entry.name)}")
-        samples.add(entry.name, metric, [found], entry.time_unit)
+        figure = tool_files.number(time, f"{metric} of {label(entry.name)}")
+        samples.add(entry.name, metric, [figure], entry.time_unit)
     for key, value in (entry.model_extra or {}).items():
         if key in _OTHERS:
             samples.add(entry.name, _OTHERS[key], [tool_files.number(value, f"{key} of {label(entry.name)}")])
@@ -219,25 +217,27 @@ def iterated(call: Call) -> str:
 
 
 def parse(call: Call, usage: Usage) -> Parsed:
-    """Read every repetition, as ``google_benchmark_json`` reads a file.
+    """Read every repetition from the file of ``--benchmark_out``.
 
     Raises ToolOutputError if the file is missing or invalid, if no benchmark matches, or if all of them failed.
     """
-    said = tool_files.last_words(call.folder)
-    reason = "the program does not use Google Benchmark or was killed" + (f"; its last output: {said}" if said else "")
-    if said.startswith("Failed to match any benchmarks"):
+    last_line = tool_files.last_words(call.folder)
+    reason = "the program does not use Google Benchmark or was killed" + (
+        f"; its last output: {last_line}" if last_line else ""
+    )
+    if last_line.startswith("Failed to match any benchmarks"):
         reason = "no benchmark matches the filter"
     output = FORMAT.load(call.folder / _FILE, reason)
-    found = FORMAT.gather(output)
-    times = {name: min(values) for (name, metric), values in found.benchmarks.items() if metric == "time"}
+    results = FORMAT.gather(output)
+    times = {name: min(values) for (name, metric), values in results.benchmarks.items() if metric == "time"}
     empty = ", ".join(sorted(name for name, least in times.items() if least < _OPTIMIZED_AWAY))[:200]
     warnings = (f"the compiler optimized away {empty}: use benchmark::DoNotOptimize",) if empty else ()
-    parsed = found.parsed(*warnings, single=True)
-    return replace(parsed, readings=(*parsed.readings, *_uncontended(call, found, output.seconds(), usage)))
+    parsed = results.parsed(*warnings, single=True)
+    return replace(parsed, readings=(*parsed.readings, *_uncontended(call, results, output.seconds(), usage)))
 
 
 def _uncontended(
-    call: Call, found: ResultSet, seconds: Mapping[str, tuple[float, float]], usage: Usage
+    call: Call, results: ResultSet, seconds: Mapping[str, tuple[float, float]], usage: Usage
 ) -> Iterator[Reading]:
     """Yield an upper bound of the time without core waits of each benchmark, if the program has one thread.
 
@@ -246,7 +246,7 @@ def _uncontended(
     The library does not measure how long a benchmark waited for a core, but it is known of the process. ``seconds``:
     CPU time and wall time of all iterations of a benchmark.
     """
-    for (name, metric), values in found.benchmarks.items():
+    for (name, metric), values in results.benchmarks.items():
         is_shared = call.core is not None and not _BY_REAL_TIME.isdisjoint(name.split("/"))
         known = metric == "cpu" and not is_shared
         factor = usage.uncontended_factor(*seconds.get(name, (0.0, 0.0))) if known else None

@@ -77,20 +77,20 @@ def parse(text: str, where: Mapping[str, str]) -> ResultSet:
     Raises ToolOutputError if a line is cut or invalid, if a benchmark has results with two configurations, or if none
     matches ``where``.
     """
-    found = _GoBenchResults()
+    results = _GoBenchResults()
     for package, output in _outputs(text) if _is_stream(text) else [("", text)]:
-        _read(found, output, package)
-    samples = found.samples
-    rows = _chosen(found.rows, where)
+        _read(results, output, package)
+    samples = results.samples
+    rows = _chosen(results.rows, where)
     # A suffix such as ``-8`` of all names is GOMAXPROCS. With ``-cpu 1,4`` the suffixes differ and are kept.
     ends = {match[0] if (match := _PROCESSORS.search(row.name)) else "" for row in rows}
     processors = ends.pop() if len(ends) == 1 else ""
     common = _configuration(rows, processors)
     for row in rows:
         _add(samples, row.shown(processors), row.pairs)
-    told = {**common, "gomaxprocs": processors.removeprefix("-")}
+    configuration = {**common, "gomaxprocs": processors.removeprefix("-")}
     others = {key: label(value) for key, value in common.items() if key not in _MACHINE.values()}
-    return samples.result_set(TOOL, "", facts(told, **_MACHINE), others)
+    return samples.result_set(TOOL, "", facts(configuration, **_MACHINE), others)
 
 
 def _chosen(rows: Sequence[_GoBenchRow], where: Mapping[str, str]) -> list[_GoBenchRow]:
@@ -147,27 +147,27 @@ def _read(found: _GoBenchResults, output: str, package: str) -> None:
         found.samples.warnings.append("there is no final ok or FAIL, so the run may have been cut short")
 
 
-def _read_line(found: _GoBenchResults, line: str) -> None:
+def _read_line(results: _GoBenchResults, line: str) -> None:
     if match := _RESULT.match(line):
-        _read_result(found, match[1], match[2].split())
+        _read_result(results, match[1], match[2].split())
     elif match := _CONFIGURATION.match(line):
-        found.configuration[match[1]] = match[2].rstrip()
+        results.configuration[match[1]] = match[2].rstrip()
         if match[1] == _PACKAGE:
-            found.ended = False
+            results.ended = False
     elif match := _UNIT.match(line):
-        found.samples.better[match[1]] = Better(match[2])
+        results.samples.better[match[1]] = Better(match[2])
     elif match := _FAILED_OR_SKIPPED.match(line):
-        name = _GoBenchRow(match[2], (), found.configuration).shown()
+        name = _GoBenchRow(match[2], (), results.configuration).shown()
         if match[1] == "FAIL":
-            found.samples.fail(name, "failed")
+            results.samples.fail(name, "failed")
         else:
-            found.samples.warnings.append(f"{label(name)} was skipped")
+            results.samples.warnings.append(f"{label(name)} was skipped")
     elif _NAMELESS.match(line):
-        found.samples.warnings.append("a result without a name was skipped: the benchmark's output broke its line")
+        results.samples.warnings.append("a result without a name was skipped: the benchmark's output broke its line")
     elif _END.match(line):
-        found.ended = True
+        results.ended = True
         if line.startswith("FAIL\t"):
-            found.samples.warnings.append(f"go test reports: {label(line)}")
+            results.samples.warnings.append(f"go test reports: {label(line)}")
 
 
 def _read_result(found: _GoBenchResults, name: str, pairs: list[str]) -> None:

@@ -1,19 +1,16 @@
 """``perf``: sample the stacks of any program with Linux perf, and rank its functions.
 
-The stacks are folded from the text by drivers/perf_text.py.
-
-Record samples with perf and parse its text, for all tools that sample with perf.
-
 ``perf record`` falls back to the timer ``cpu-clock`` if there are no hardware counters; the event is read from the
 samples. The inlined callers and source lines come from debug information, so compile with ``-g``.
+
+``recording``, ``script_text`` and ``parse_script`` are for all tools that sample with perf. In the text a sample is a
+header, then its frames, the running function first. Code generated at run time has the names in ``/tmp/perf-PID.map``.
+They are shown without the process id, and those of Python and Node.js with the function's file, so that they are equal
+in two runs. The stacks are folded from the text by drivers/perf_text.py.
 
 A sample is attributed to the innermost function of the project's own code on its stack, which includes its calls into
 libraries. If no frame is known to be the project's own, it is attributed to the running function. Its weight is its
 period: perf begins with short periods and adapts them, so equal weights would overrepresent the start of a program.
-
-In the text a sample is a header, then its frames, the running function first. Code generated at run time has the names
-in ``/tmp/perf-PID.map``. They are shown without the process id, and those of Python and Node.js with the function's
-file, so that they are equal in two runs.
 """
 
 from __future__ import annotations
@@ -166,21 +163,21 @@ def parse_script(folder: Path, source: str, event: str = "") -> Parsed:
     if not events:
         raise ToolOutputError(NO_SAMPLE)
     # Samples of several events cannot be added up, so the first event is ranked.
-    found = next(iter(events.values()))
-    (folder / _FOLDED).write_text(write_folded(found.stacks), encoding="utf-8")
+    sums = next(iter(events.values()))
+    (folder / _FOLDED).write_text(write_folded(sums.stacks), encoding="utf-8")
     used, *others = (name.split(":")[0] for name in events)
-    warnings = [*sampling_warnings(found.samples, used, event)]
+    warnings = [*sampling_warnings(sums.samples, used, event)]
     if others:
         warnings.append(f"functions are ranked only by {used}; profile {' and '.join(others)} in a separate step")
-    if not found.is_own:
+    if not sums.is_own:
         notes.append(_NO_SOURCES)
     # Costs are in samples; if periods differ, in mean samples.
-    mean = found.stacks.total() / found.samples
-    weights = found.blamed if mean == 1 else {frame: weight / mean for frame, weight in found.blamed.items()}
+    mean = sums.stacks.total() / sums.samples
+    weights = sums.blamed if mean == 1 else {frame: weight / mean for frame, weight in sums.blamed.items()}
     costs = costs_of(weights.items(), "time")
-    profile = Profile(_FOLDED, "folded", _counts(used, found))
-    few = are_few(found.samples)
-    return Parsed((), found.hotspots(source), (profile,), (*warnings, *notes), costs, few_samples=few)
+    profile = Profile(_FOLDED, "folded", _counts(used, sums))
+    few = are_few(sums.samples)
+    return Parsed((), sums.hotspots(source), (profile,), (*warnings, *notes), costs, few_samples=few)
 
 
 def _counts(event: str, found: _EventSums) -> StackCounts:
@@ -299,11 +296,11 @@ class _EventSums:
         for each in {place} | {(frame.name, frame.file) for frame in frames}:
             self.inclusive[each] += weight
         # Below the function, the first one whose name shows its kind.
-        told = (
+        kinds = (
             (kind, frame.name) for frame in reversed(frames[: at or 0]) if (kind := costly_calls.kind_of(frame.name))
         )
-        if found := next(told, None):
-            self.below[place][found] += weight
+        if call := next(kinds, None):
+            self.below[place][call] += weight
 
     def hotspots(self, source: str) -> tuple[Hotspot, ...]:
         """Rank places by the samples attributed to them, each with a cause if it is known."""

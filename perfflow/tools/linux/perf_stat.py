@@ -95,7 +95,7 @@ def parse(call: Call, usage: Usage) -> Parsed:
         raise ToolOutputError(
             "the command was so short that perf stat missed its exit status: give it more work, or use `uses: command`"
         )
-    values = {event: _value(event, found) for event, found in counters.items()}
+    values = {event: _value(event, counters_of_event) for event, counters_of_event in counters.items()}
     readings = tuple(Reading(_METRIC_OF[event], value) for event, value in values.items() if value is not None)
     if not readings:
         raise ToolOutputError("perf stat counted nothing: the kernel does not give counters to this user")
@@ -123,20 +123,20 @@ def _read(path: Path) -> _Counters:
         if not line.strip() or line.startswith("#"):
             continue
         content = tool_files.decoded(_DECIMAL_COMMA.sub(".", _NOT_FINITE.sub(": null", line)), path.name)
-        told = parsed_output.checked_json(_PerfStatLine, content, path.name)
-        if told.value is None:
+        counted = parsed_output.checked_json(_PerfStatLine, content, path.name)
+        if counted.value is None:
             continue
-        match = _EVENT.match(str(told.event))
+        match = _EVENT.match(str(counted.event))
         if not match or match["name"] not in counters:
             raise ToolOutputError(f"{path.name} has an event that was not requested: {line[:80]!r}")
         of_event, pmu = counters[match["name"]], match["pmu"] or ""
         if pmu in of_event:
             raise ToolOutputError(f"{path.name} has {match['name']} twice")
-        value, lack = _figure(match["name"], str(told.value).strip(), str(told.unit))
-        of_event[pmu] = _Counter(value, lack, "u" in (match["modifiers"] or ""), told.running < _MULTIPLEXED)
-    if missing := [event for event, found in counters.items() if not found]:
+        value, lack = _figure(match["name"], str(counted.value).strip(), str(counted.unit))
+        of_event[pmu] = _Counter(value, lack, "u" in (match["modifiers"] or ""), counted.running < _MULTIPLEXED)
+    if missing := [event for event, by_pmu in counters.items() if not by_pmu]:
         raise ToolOutputError(f"{path.name} lacks {', '.join(missing)}: the command did not start, or the file is cut")
-    return {event: found.values() for event, found in counters.items()}
+    return {event: by_pmu.values() for event, by_pmu in counters.items()}
 
 
 def _figure(event: str, text: str, unit: str) -> tuple[float | None, str]:
@@ -163,17 +163,17 @@ def _value(event: str, found: Collection[_Counter]) -> float | None:
 def _warnings(counters: _Counters, values: Mapping[str, float | None]) -> Iterator[str]:
     """Yield warnings about missing counters, grouped by reason, extrapolated counters, and the kernel's part."""
     reasons: dict[str, list[str]] = {}
-    for event, found in counters.items():
-        if values[event] is None and (lacks := [counter.lack for counter in found if counter.lack]):
+    for event, of_event in counters.items():
+        if values[event] is None and (lacks := [counter.lack for counter in of_event if counter.lack]):
             reasons.setdefault(lacks[0], []).append(event)
     for reason, events in reasons.items():
         yield f"{_LACKS.get(reason, reason)} {', '.join(events)}"
     # Counters that took turns in the processor's registers.
     if shared := [
-        event for event, found in counters.items() if any(each.is_shared and not each.lack for each in found)
+        event for event, of_event in counters.items() if any(each.is_shared and not each.lack for each in of_event)
     ]:
         yield f"perf extrapolated {', '.join(shared)}: the processor cannot count all events at once"
-    if any(counter.is_user_only for found in counters.values() for counter in found):
+    if any(counter.is_user_only for of_event in counters.values() for counter in of_event):
         remedy = "set kernel.perf_event_paranoid to 1 or lower to include the kernel"
         yield f"perf counted in user space only, without context switches: {remedy}"
 

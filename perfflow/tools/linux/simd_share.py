@@ -4,22 +4,21 @@ perf samples the program, objdump disassembles the hot functions, and the arithm
 samples are classified as packed or scalar. The static instructions of the loop are counted, not their executions: a
 rarely taken branch counts in full, and an instruction with sixteen lanes counts as much as one with two.
 
-Parse the output of ``objdump -d --no-show-raw-insn``, GNU's or LLVM's, into instructions and loops.
-
-Floating-point arithmetic is what Intel's counters FP_ARITH_INST_RETIRED count (Intel 64 and IA-32 Architectures
-Software Developer's Manual, volume 3, performance monitoring events: ADD, SUB, HADD, HSUB, MUL, DIV, MIN, MAX, SQRT,
-RCP, RSQRT, DPP, FM(N)ADD, FM(N)SUB), and the equivalents on AArch64. For packed integers, logic, shifts, comparisons
-and sums of products count as well. Not counted: moves, conversions, shuffles, floating-point logic, by which scalar
-code changes signs, and instructions that make a zero or all ones. Scalar integer instructions cannot be distinguished
-from the arithmetic of addresses and loops, so they are not counted either. A fused multiply-add is one instruction.
+``read`` parses the output of ``objdump -d --no-show-raw-insn``, GNU's or LLVM's, into instructions. Floating-point
+arithmetic is what Intel's counters FP_ARITH_INST_RETIRED count (Intel 64 and IA-32 Architectures Software Developer's
+Manual, volume 3, performance monitoring events: ADD, SUB, HADD, HSUB, MUL, DIV, MIN, MAX, SQRT, RCP, RSQRT, DPP,
+FM(N)ADD, FM(N)SUB), and the equivalents on AArch64. For packed integers, logic, shifts, comparisons and sums of
+products count as well. Not counted: moves, conversions, shuffles, floating-point logic, by which scalar code changes
+signs, and instructions that make a zero or all ones. Scalar integer instructions cannot be distinguished from the
+arithmetic of addresses and loops, so they are not counted either. A fused multiply-add is one instruction.
 
 Mnemonics of x86 (SSE to AVX-512, and x87) are those of the same manual, volume 2, in AT&T syntax; those of AArch64
 (floating point, Advanced SIMD, SVE) are those of Arm's A-profile A64 Instruction Set Architecture.
 
-Loops are natural loops (Aho, Lam, Sethi, Ullman, Compilers, section 9.6.6): a branch back to a header, with all blocks
-that reach it without passing the header. If these would be the whole function, because the header can be bypassed or a
-jump table hides edges, the loop is the code between the header and the branch. Instructions of an inner loop do not
-belong to the outer one, so that a hot inner loop is separate from the cold code around it.
+``code_regions`` finds loops. These are natural loops (Aho, Lam, Sethi, Ullman, Compilers, section 9.6.6): a branch back
+to a header, with all blocks that reach it without passing the header. If these would be the whole function, because the
+header can be bypassed or a jump table hides edges, the loop is the code between the header and the branch. Instructions
+of an inner loop do not belong to the outer one, so that a hot inner loop is separate from the cold code around it.
 """
 
 from __future__ import annotations
@@ -267,12 +266,12 @@ def code_regions(code: Sequence[Instruction]) -> Mapping[int, Region]:
         groups.append((True, header, sorted(body - taken)))
         taken |= body
     groups += ((False, number, [number]) for number in range(len(blocks)) if number not in taken)
-    found: dict[int, Region] = {}
+    regions: dict[int, Region] = {}
     for is_loop, first, numbers in groups:
         inside = tuple(item for number in numbers for item in blocks[number])
         region = Region(is_loop, blocks[first][0].address, inside)
-        found |= dict.fromkeys((item.address for item in inside), region)
-    return found
+        regions |= dict.fromkeys((item.address for item in inside), region)
+    return regions
 
 
 def _blocks(code: Sequence[Instruction]) -> list[list[Instruction]]:
@@ -422,33 +421,33 @@ def parse(call: Call[SimdShareOptions], usage: Usage) -> Parsed:
     If loops with arithmetic have too few samples, there is a warning and no share. Raises ToolOutputError if there are
     no samples, if no sampled code can be disassembled, or if the file is cut or invalid.
     """
-    found = parsed_output.read_json(_HotCode, call.folder / _CODE)
-    if found.error:
-        raise ToolOutputError(found.error)
-    elsewhere = summed((why, count) for _, why, count in found.elsewhere)
-    inside = sum(sum(function.samples.values()) for function in found.functions)
-    if not inside + elsewhere.total() == found.samples == sum(found.events.values()):
+    hot_code = parsed_output.read_json(_HotCode, call.folder / _CODE)
+    if hot_code.error:
+        raise ToolOutputError(hot_code.error)
+    elsewhere = summed((why, count) for _, why, count in hot_code.elsewhere)
+    inside = sum(sum(function.samples.values()) for function in hot_code.functions)
+    if not inside + elsewhere.total() == hot_code.samples == sum(hot_code.events.values()):
         raise ToolOutputError(f"{_CODE} is damaged: its samples do not add up")
-    if not found.samples:
+    if not hot_code.samples:
         raise ToolOutputError(perf.NO_SAMPLE)
-    loops = [loop for function in found.functions for loop in _hot_loops(function)]
+    loops = [loop for function in hot_code.functions for loop in _hot_loops(function)]
     if not loops:
         reasons = "; ".join(reason for reason, _ in elsewhere.most_common(3)) or "objdump finds no instruction there"
         raise ToolOutputError(f"none of the sampled code can be disassembled: {reasons}")
     loops.sort(key=lambda loop: (-loop.samples, loop.function.file, loop.region.start))
     counted = [loop for loop in loops if loop.arithmetic and not _excluded_reason(loop.function)]
-    covered = sum(loop.samples for loop in counted) / found.samples
-    used = max(found.events, key=lambda name: (found.events[name], name)).split(":")[0]
+    covered = sum(loop.samples for loop in counted) / hot_code.samples
+    used = max(hot_code.events, key=lambda name: (hot_code.events[name], name)).split(":")[0]
     rest = Counter({f"{why}, which is not disassembled": count for why, count in elsewhere.items()})
     rest["addresses where objdump sees no instruction"] += inside - sum(loop.samples for loop in loops)
     warnings = (
-        *perf.sampling_warnings(found.samples, used, call.options.event),
+        *perf.sampling_warnings(hot_code.samples, used, call.options.event),
         _ESTIMATE.format(covered) if covered >= _LEAST else _UNDEFINED.format(covered, _LEAST),
-        *_other_samples(rest, loops, found.samples),
+        *_other_samples(rest, loops, hot_code.samples),
     )
     readings = tuple(_readings(counted)) if covered >= _LEAST else ()
-    few_samples = perf.are_few(found.samples)
-    return Parsed(readings, _hotspots(loops, found.samples), warnings=warnings, few_samples=few_samples)
+    few_samples = perf.are_few(hot_code.samples)
+    return Parsed(readings, _hotspots(loops, hot_code.samples), warnings=warnings, few_samples=few_samples)
 
 
 def _hot_loops(function: _SimdShareFunction) -> Collection[_Loop]:
@@ -456,21 +455,21 @@ def _hot_loops(function: _SimdShareFunction) -> Collection[_Loop]:
 
     Each sample is attributed to the innermost function of the project at its address, else to the function itself.
     """
-    sources = {address: frames for address, found in function.sources.items() if (frames := [*_frames(found)])}
+    sources = {address: frames for address, loops in function.sources.items() if (frames := [*_frames(loops)])}
     library = Path(function.file).name
     name = f"{function.name} ({library})" if function.name else f"[{library}]"
     # The outermost frame is the function itself. For some addresses the line is unknown.
     around = (frames[-1] for frames in sources.values() if python_command.is_own(frames[-1].file))
     whole = next(around, Frame(tool_files.clean_name(name)))
     regions = code_regions(read(function.machine, function.listing))
-    found: dict[int, _Loop] = {}
+    loops: dict[int, _Loop] = {}
     for address, samples in function.samples.items():
         if region := regions.get(address):
             frames = sources.get(address, [])
             at = python_command.innermost_own(frames)
-            loop = found.setdefault(id(region), _Loop(function, region, Counter()))
+            loop = loops.setdefault(id(region), _Loop(function, region, Counter()))
             loop.frames[whole if at is None else frames[at]] += samples
-    return found.values()
+    return loops.values()
 
 
 def _frames(sources: Sequence[tuple[str, str]]) -> Iterator[Frame]:
@@ -495,14 +494,16 @@ def _hotspots(loops: Sequence[_Loop], total: int) -> tuple[Hotspot, ...]:
     places: dict[tuple[str, str], list[_Loop]] = {}
     for loop in loops:
         places.setdefault((loop.frame.name, loop.frame.file), []).append(loop)
-    found = []
-    for (name, file), own in places.items():
-        samples = sum(loop.samples for loop in own)
-        told = [loop for loop in own[:_DESCRIBED] if loop is own[0] or loop.samples >= _LEAST * samples]
-        cause = f"{'; '.join(_cause(loop, samples) for loop in told)}; estimate"
-        line, share = own[0].frame.line, samples / total
-        found.append(Hotspot(name, share, "time", NAME, file, line, cause, self_share=share))
-    return tuple(sorted(found, key=lambda spot: (-spot.share, spot.location, spot.file))[:MOST_HOTSPOTS])
+    spots = []
+    for (name, file), loops_here in places.items():
+        samples = sum(loop.samples for loop in loops_here)
+        described = [
+            loop for loop in loops_here[:_DESCRIBED] if loop is loops_here[0] or loop.samples >= _LEAST * samples
+        ]
+        cause = f"{'; '.join(_cause(loop, samples) for loop in described)}; estimate"
+        line, share = loops_here[0].frame.line, samples / total
+        spots.append(Hotspot(name, share, "time", NAME, file, line, cause, self_share=share))
+    return tuple(sorted(spots, key=lambda spot: (-spot.share, spot.location, spot.file))[:MOST_HOTSPOTS])
 
 
 def _cause(loop: _Loop, samples: int) -> str:

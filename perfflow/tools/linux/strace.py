@@ -106,14 +106,16 @@ def _rows(text: str) -> list[_StraceRow]:
     head, *lines = [line for line in text.splitlines() if line.strip() and not _RULE.match(line)] or [""]
     if head.split() != _HEAD.split():
         raise ToolOutputError(f"{_SUMMARY} has no table of system calls")
-    *found, (last, whole, totals) = [_cells(line) for line in lines] or [("", 0.0, [])]
+    *lines_of_calls, (last, whole, totals) = [_cells(line) for line in lines] or [("", 0.0, [])]
     if last != "total":
         raise ToolOutputError(f"{_SUMMARY} is cut short: it has no line of totals")
     # The counts follow the average, which is not used; the error column is blank if there are none.
     rows = [
-        _StraceRow(call, seconds, counts[1], (counts[2:] or [0])[0]) for call, seconds, counts in found if counts[1:]
+        _StraceRow(call, seconds, counts[1], (counts[2:] or [0])[0])
+        for call, seconds, counts in lines_of_calls
+        if counts[1:]
     ]
-    if len({row.call for row in rows}) < len(found) or any(row.errors > row.calls for row in rows):
+    if len({row.call for row in rows}) < len(lines_of_calls) or any(row.errors > row.calls for row in rows):
         raise ToolOutputError(f"{_SUMMARY} is damaged: it has a call twice, or more errors than calls")
     calls, errors = sum(row.calls for row in rows), sum(row.errors for row in rows)
     sums = [calls, errors] if errors else [calls]

@@ -203,15 +203,15 @@ def read(path: Path) -> tuple[StreamMachine, StreamBuild, list[StreamTries]]:
     machine, build = checked_json(StreamMachine, first, path.name), checked_json(StreamBuild, second, path.name)
     if (count := checked_json(_StreamEnd, end, path.name).tries) != len(lines):
         raise ToolOutputError(f"{path.name} has {len(lines)} tries instead of {count}")
-    found: dict[tuple[str, str, int], list[float]] = {}
+    by_kind: dict[tuple[str, str, int], list[float]] = {}
     for metric, line in zip(kinds, lines, strict=True):
         tried = checked_json(_TRIES[metric], line, path.name)
-        values = found.setdefault((metric, tried.name, tried.array), [])
+        values = by_kind.setdefault((metric, tried.name, tried.array), [])
         if tried.round:
             values.append(tool_files.positive(tried.amount / tried.seconds, f"{metric} of {tried.name}"))
-    if once := [name for (_, name, _), values in found.items() if not values]:
+    if once := [name for (_, name, _), values in by_kind.items() if not values]:
         raise ToolOutputError(f"{once[0]} was tried only once, for warm-up")
-    return machine, build, [StreamTries(*key, values) for key, values in found.items()]
+    return machine, build, [StreamTries(*key, values) for key, values in by_kind.items()]
 
 
 def _program(call: Call) -> Path:

@@ -4,16 +4,15 @@ A source is built once for each side. The library's programs can neither list th
 whole program is one sample, unless it has its own arguments for both. The printed output contains all results. The file
 of ``-o`` is a cross-check: it has only the last ``Bench``, and is silently missing if it cannot be written.
 
-If a source does not build, the message has a remedy. The remedies were tested with Mojo 1.2.0. Each is found by the
-text of an error and of the line to which it points: the compiler's message seldom names a removed keyword, which its
-parser treats as any other word.
+``read_output`` reads the printed results: tables of a ``Bench``, and ``Report`` blocks. A ``Bench`` writes one table in
+a form that the program chooses: CSV with quoted names, in which nothing is escaped; the same with aligned columns; or
+columns between bars. Names are not quoted in the latter two, so rows are split from their end. An empty line after each
+printed table marks it as complete. A ``Report`` has no name: it is the line right before it, which can be missing for a
+single report.
 
-Reader of the printed benchmark results of Mojo's standard library: tables of a ``Bench``, and ``Report`` blocks.
-
-A ``Bench`` writes one table in a form that the program chooses: CSV with quoted names, in which nothing is escaped; the
-same with aligned columns; or columns between bars. Names are not quoted in the latter two, so rows are split from their
-end. An empty line after each printed table marks it as complete. A ``Report`` has no name: it is the line right before
-it, which can be missing for a single report.
+If a source does not build, the message has a remedy (``REMEDIES``). The remedies were tested with Mojo 1.2.0. Each is
+found by the text of an error and of the line to which it points: the compiler's message seldom names a removed keyword,
+which its parser treats as any other word.
 """
 
 from __future__ import annotations
@@ -163,15 +162,15 @@ def _row(cells: Mapping[str, str]) -> MojoResult:
 
 
 def _reports(printed: str) -> Iterator[MojoResult]:
-    found = list(_REPORT.finditer(printed))
-    if len(found) != printed.count(_A_REPORT):
+    reports = list(_REPORT.finditer(printed))
+    if len(reports) != printed.count(_A_REPORT):
         raise ToolOutputError("a Benchmark Report is cut short")
-    for report in found:
+    for report in reports:
         # The name is the line right before the report, which can be empty.
         before = printed[: report.start()].removesuffix("\n").rpartition("\n")[2]
         heading = before.strip().removesuffix(":").rstrip()
-        if len(found) > 1 and not heading:
-            many = f"not all of {len(found)} Benchmark Reports have a name"
+        if len(reports) > 1 and not heading:
+            many = f"not all of {len(reports)} Benchmark Reports have a name"
             raise ToolOutputError(f"{many}: print one on the line before each")
         name = tool_files.clean_name(heading) if heading else ""
         shown = name[:80] or "the report"
@@ -321,16 +320,18 @@ def parse(call: Call[MojoBenchOptions], usage: Usage) -> Parsed:
     """
     if call.options.file and (reason := why(call.place)):
         raise ToolOutputError(reason)
-    said = tool_files.last_words(call.folder)
-    text = tool_files.read_text(call.folder / _PRINTED, said or "the program printed nothing")
+    last_line = tool_files.last_words(call.folder)
+    text = tool_files.read_text(call.folder / _PRINTED, last_line or "the program printed nothing")
     file = call.folder / _FILE
     rows, warnings = read_output(text, tool_files.read_whole(file) if file.exists() else "")
     if not rows:
         reason = "the output contains no table of a Bench and no Benchmark Report"
-        raise ToolOutputError(f"{reason}; its last line on stderr: {said}" if said else reason)
+        raise ToolOutputError(f"{reason}; its last line on stderr: {last_line}" if last_line else reason)
     series = _series(rows, call.options.repetitions)
-    readings = tuple(reading for name, found in series.items() for reading in _readings(name, found))
-    if empty := [name for name, found in series.items() if min(row.values["time"] for row in found) < _NOTHING]:
+    readings = tuple(reading for name, rows_of_name in series.items() for reading in _readings(name, rows_of_name))
+    if empty := [
+        name for name, rows_of_name in series.items() if min(row.values["time"] for row in rows_of_name) < _NOTHING
+    ]:
         warnings += (f"the compiler removed all work of {', '.join(sorted(empty))[:200]}: use keep() of std.benchmark",)
     return Parsed(readings, warnings=warnings)
 
@@ -341,8 +342,8 @@ def why(folder: Path) -> str:
     The line has the version, the place and text of the first error that has a remedy, else of the first error, the
     source line, and the remedies.
     """
-    said = tool_files.first_text(folder)
-    errors = [match.groupdict("") for pattern in (_ERROR, _GENERAL) for match in pattern.finditer(said)]
+    printed = tool_files.first_text(folder)
+    errors = [match.groupdict("") for pattern in (_ERROR, _GENERAL) for match in pattern.finditer(printed)]
     remedies = [_remedy_for(f"{error['what']}\n{error.get('source', '')}") for error in errors]
     if not errors:
         return ""

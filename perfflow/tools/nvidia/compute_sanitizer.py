@@ -78,9 +78,9 @@ def parse(call: Call[ComputeSanitizerOptions], usage: Usage) -> Parsed:
     if reason := tool_files.why("\n".join(lines), _NOT_CHECKED):
         raise ToolOutputError(reason)
     summaries = [_SUMMARY.fullmatch(line) for line in lines if _is_summary(line)]
-    found = [match for match in summaries if match]
-    counts = {kind: [int(match[kind]) for match in found if match[kind]] for kind in _FINDINGS}
-    if len(found) < len(summaries) or not counts["race" if call.options.check == "racecheck" else "error"]:
+    matches = [match for match in summaries if match]
+    counts = {kind: [int(match[kind]) for match in matches if match[kind]] for kind in _FINDINGS}
+    if len(matches) < len(summaries) or not counts["race" if call.options.check == "racecheck" else "error"]:
         raise ToolOutputError(f"{_FILE} is cut short: it has no summary")
     for kind, what in _FINDINGS.items():
         if count := sum(counts[kind]):
@@ -90,7 +90,7 @@ def parse(call: Call[ComputeSanitizerOptions], usage: Usage) -> Parsed:
         raise ToolOutputError(f"{_FILE} is cut short: it has no summary of leaks")
     # Overflows weaken the check; racecheck's warnings are hazards that it considers harmless.
     warnings = [tool_files.clean_name(match[1])[:200] for match in map(_OVERFLOW.match, lines) if match]
-    harmless = [int(match["harmless"]) for match in found if int(match["harmless"] or 0)]
+    harmless = [int(match["harmless"]) for match in matches if int(match["harmless"] or 0)]
     warnings += [f"racecheck also warns ({count:,}): {_first(lines)}" for count in harmless]
     return Parsed(warnings=tuple(dict.fromkeys(warnings)))
 

@@ -12,7 +12,7 @@ why the kernel could not be launched. ``end`` is the last line, with the number 
 repetitions. JSON objects, one per line, work as well: ``{"kernel": "sum", "ms": 0.1}`` and ``{"end": true, "kernels":
 1}``. Other keys and lines are ignored. perfflow trusts the program's clock and device; this module does not need CUDA.
 
-Folders of NVIDIA's CUDA toolkit, and the command that installs it, for all adapters of its programs.
+At the end are the folders of NVIDIA's CUDA toolkit, and the command that installs it, for all adapters of its programs.
 """
 
 from __future__ import annotations
@@ -70,20 +70,20 @@ def parse(call: Call, usage: Usage) -> Parsed:
     Raises ToolOutputError if the output is truncated or invalid, or if a kernel could not be launched.
     """
     text = tool_files.read_whole(call.folder / _FILE, tool_files.last_words(call.folder))
-    found = [fields for line in text.splitlines() if (fields := _fields(line.strip()))]
+    lines = [fields for line in text.splitlines() if (fields := _fields(line.strip()))]
     kernels: _Kernels = {}
-    for fields in found:
+    for fields in lines:
         if "kernel" in fields:
             _add_repetition(fields, kernels)
         elif "gpu" not in fields:
-            _require_end(fields, kernels, is_last=fields is found[-1])
+            _require_end(fields, kernels, is_last=fields is lines[-1])
     if not kernels:
         raise ToolOutputError("the output contains no time of a kernel: print `kernel=NAME ms=...` for each repetition")
-    if found[-1].keys() & {"kernel", "gpu"}:
+    if lines[-1].keys() & {"kernel", "gpu"}:
         raise ToolOutputError("the output is cut short: its last line must be `end kernels=N`")
     if call.only and call.only not in kernels:
         raise ToolOutputError(f"the program measured {', '.join(kernels)[:80]} instead of {call.only[:80]}")
-    devices = {_device(fields): _gpu(fields) for fields in found if "gpu" in fields and "kernel" not in fields}
+    devices = {_device(fields): _gpu(fields) for fields in lines if "gpu" in fields and "kernel" not in fields}
     # Times of kernels are only meaningful together with the device.
     warnings = [f"measured on {device}" for device in devices]
     if len(devices) > 1:
@@ -94,8 +94,8 @@ def parse(call: Call, usage: Usage) -> Parsed:
 def _fields(line: str) -> _Fields:
     """Return keys and values of a result line; {} for any other line. Raises ToolOutputError for a damaged one."""
     if line.startswith("{"):
-        found = tool_files.decoded(line, f"a line, {_shown(line)},")
-        return found if isinstance(found, dict) and found.keys() & _BEGINS else {}
+        fields = tool_files.decoded(line, f"a line, {_shown(line)},")
+        return fields if isinstance(fields, dict) and fields.keys() & _BEGINS else {}
     match = _RESULT_LINE.match(line)
     if not match:
         return {}
@@ -106,24 +106,24 @@ def _fields(line: str) -> _Fields:
     return head | {key: quoted or plain for key, quoted, plain in words}
 
 
-def _add_repetition(found: _Fields, kernels: _Kernels) -> None:
+def _add_repetition(fields: _Fields, kernels: _Kernels) -> None:
     """Add the figures of one repetition. Raises ToolOutputError."""
-    name = clean_name(str(found["kernel"]))
-    if found.get("error"):
-        raise ToolOutputError(f"kernel {name[:80]} could not be run: {clean_name(str(found['error']))[:200]}")
-    times = [key for key in _UNITS if key in found]
+    name = clean_name(str(fields["kernel"]))
+    if fields.get("error"):
+        raise ToolOutputError(f"kernel {name[:80]} could not be run: {clean_name(str(fields['error']))[:200]}")
+    times = [key for key in _UNITS if key in fields]
     if len(times) != 1:
         raise ToolOutputError(f"a line of {name[:80]} has {len(times) or 'no'} times: write one of {', '.join(_UNITS)}")
     (unit,) = times
-    seconds = _positive(found[unit], f"{unit} of {name[:80]}") * _UNITS[unit]
+    seconds = _positive(fields[unit], f"{unit} of {name[:80]}") * _UNITS[unit]
     figures = kernels.setdefault(name, {})
-    warmup = found.get("warmup", 0)
+    warmup = fields.get("warmup", 0)
     if warmup is True or _number(warmup or 0, "warmup"):
         return
     figures.setdefault("time", []).append(tool_files.positive(seconds, f"time of {name[:80]}"))
-    figures.setdefault(BATCH, []).append(_positive(found.get("batch", 1), "batch"))
+    figures.setdefault(BATCH, []).append(_positive(fields.get("batch", 1), "batch"))
     for key, metric in _AMOUNTS.items():
-        if amount := _number(found.get(key, 0), f"{key} of {name[:80]}"):
+        if amount := _number(fields.get(key, 0), f"{key} of {name[:80]}"):
             figures.setdefault(metric, []).append(tool_files.number(amount / seconds, f"{metric} of {name[:80]}"))
 
 
@@ -137,17 +137,17 @@ def _gpu(found: _Fields) -> str:
     return clean_name(str(found["gpu"]))[:80]
 
 
-def _require_end(found: _Fields, kernels: _Kernels, *, is_last: bool) -> None:
+def _require_end(fields: _Fields, kernels: _Kernels, *, is_last: bool) -> None:
     """Compare the results with the numbers in the last line. Raises ToolOutputError if they differ."""
     if not is_last:
         raise ToolOutputError("the output continues after its `end` line")
     times = sum(len(figures.get("time", ())) for figures in kernels.values())
     for key, count in (("kernels", len(kernels)), ("times", times)):
-        if key in found and tool_files.whole(_number(found[key], key), key) != count:
+        if key in fields and tool_files.whole(_number(fields[key], key), key) != count:
             raise ToolOutputError(
-                f"the output contains {count} {key}, but its last line says {_shown(str(found[key]))}"
+                f"the output contains {count} {key}, but its last line says {_shown(str(fields[key]))}"
             )
-    if "kernels" not in found:
+    if "kernels" not in fields:
         raise ToolOutputError("the last line is cut short: write `end kernels=N`")
 
 

@@ -4,13 +4,12 @@ ncu replays each launch once per pass, with flushed caches: its times are those 
 its report to CSV, which needs no GPU. The raw page has the figures, by the ids of ncu's metrics, and the details page
 has the advice of its rules.
 
-Launches that Nsight Compute profiled, grouped by kernel: readings, hotspots, facts, and ``kernels.json``.
-
-Measurements of one launch by Nsight Compute, as perfflow's metrics.
-
-Short names of GPU kernels: ``gemm`` for ``void gemm<float, 128>(float*, int)``, longer if two would be the same.
-
-Demangled names are those of C++; Numba writes ``copy[abi:v1](Array<...>)``, Triton and CUTLASS plain identifiers.
+- ``measure_launch`` reads the measurements of each launch of a table as perfflow's metrics.
+- ``short_names`` shortens names of kernels: ``gemm`` for ``void gemm<float, 128>(float*, int)``, longer if two would be
+  the same. Demangled names are those of C++; Numba writes ``copy[abi:v1](Array<...>)``, Triton and CUTLASS plain
+  identifiers.
+- ``gather_kernels`` groups launches by kernel, for readings, hotspots, facts, and ``kernels.json``.
+- ``ADAPTER`` profiles a command, or reads an existing report.
 """
 
 from __future__ import annotations
@@ -110,8 +109,8 @@ class _NcuReader:
         if (bandwidth := self._bandwidth(seconds)) is not None:
             figures["bandwidth"] = bandwidth
         more, limits, peaks = self._collected(MORE), self._collected(LIMITS), dict(self._peaks())
-        asked = {name for name, (_, *ids) in SOURCES.items() if launch.cells.keys() & set(ids)}
-        absent = frozenset(asked - figures.keys())
+        collected = {name for name, (_, *ids) in SOURCES.items() if launch.cells.keys() & set(ids)}
+        absent = frozenset(collected - figures.keys())
         return MeasuredLaunch(
             launch.kernel, launch.rules, self._device(), figures, more, limits, flops, peaks, absent, *self._states()
         )
@@ -396,8 +395,8 @@ def kernel_facts(kernels: Sequence[Kernel]) -> Iterator[KernelResult]:
         longest = kernel.longest
         figures, more = longest.figures, longest.more
         counts = {**more, **figures, "barriers": longest.limits.get("barriers")}
-        told: dict[str, Any] = {key: figures.get(key) for key in _FIGURES}
-        told |= {key: round(value) for key, source in _COUNTS.items() if (value := counts.get(source)) is not None}
+        common: dict[str, Any] = {key: figures.get(key) for key in _FIGURES}
+        common |= {key: round(value) for key, source in _COUNTS.items() if (value := counts.get(source)) is not None}
         moved, ideal = more.get("global_sectors"), more.get("global_sectors_ideal")
         # Informational rules (INF) and rules without text are left out.
         rules = [rule for rule in longest.rules if rule.kind in _ADVISING and rule.text]
@@ -411,7 +410,7 @@ def kernel_facts(kernels: Sequence[Kernel]) -> Iterator[KernelResult]:
             share=kernel.share,
             limiters=list(kernel.limiters),
             issued=_issued(more),
-            **told,
+            **common,
             uncoalesced=max(0.0, 1 - ideal / moved) if moved and ideal is not None else None,
             precision=max(longest.flops, key=lambda name: longest.flops[name]) if figures.get("flops") else "",
             stalls=[Stall(reason=reason, cycles=cycles) for reason, cycles in longest.states.items()],
@@ -600,8 +599,8 @@ def parse(call: Call[NcuOptions], usage: Usage) -> Parsed:
         _add_rules(table, details)
         warnings += details.warnings
         if len(details.launches) < len(table.launches):
-            told = f"{len(details.launches):,} of {len(table.launches):,} launches"
-            warnings.append(f"{_DETAILS} contains {told}: it may be cut short, so advice may be missing")
+            part = f"{len(details.launches):,} of {len(table.launches):,} launches"
+            warnings.append(f"{_DETAILS} contains {part}: it may be cut short, so advice may be missing")
     if not table.launches:
         raise ToolOutputError(f"{_TABLE} contains no launch: `kernel`, `skip` and `nvtx` may exclude all of them")
     kernels = gather_kernels(measure_launch(table))

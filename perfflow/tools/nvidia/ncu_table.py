@@ -154,9 +154,9 @@ def _raw(name: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> lis
         raise ToolOutputError(f"{name} is damaged: two rows are of the same launch")
     launches = []
     for cells in rows[1:]:
-        own = dict(zip(header, cells, strict=True))
-        found = {header[at]: Cell(cells[at], rows[0][at]) for at in metrics}
-        launches.append(NcuLaunch(_id(name, cells[0]), own[_KERNEL], own, found))
+        by_column = dict(zip(header, cells, strict=True))
+        metrics_of_launch = {header[at]: Cell(cells[at], rows[0][at]) for at in metrics}
+        launches.append(NcuLaunch(_id(name, cells[0]), by_column[_KERNEL], by_column, metrics_of_launch))
     return launches
 
 
@@ -165,7 +165,7 @@ def _details(
 ) -> tuple[list[NcuLaunch], list[Cell], list[str]]:
     launches: dict[str, NcuLaunch] = {}
     values: list[Cell] = []
-    told: Counter[str] = Counter()
+    rows_of: Counter[str] = Counter()
     for cells in rows:
         # A row of a metric ends with a comma after its value.
         if len(cells) != header.index(_VALUE) + 2 or cells[-1]:
@@ -176,14 +176,14 @@ def _details(
             raise ToolOutputError(f"{name} is damaged: launch {launch.id} has two kernels")
         if label := row[_NAME]:
             values.append(cell := Cell(row[_VALUE], row[_UNIT]))
-            told[launch.id] += 1
+            rows_of[launch.id] += 1
             # Metrics without a known id are left out.
             metric = _id_of(label, cell.unit)
             if metric and launch.cells.setdefault(metric, cell).text != cell.text:
                 raise ToolOutputError(f"{name} is damaged: it contains {label[:60]!r} of launch {launch.id} twice")
         elif row.get(_RULE[0]):
             launch.rules.append(NcuRule(*(row.get(column, "") for column in _RULE)))
-    fewer = [number for number in launches if told[number] < max(told.values(), default=0)]
+    fewer = [number for number in launches if rows_of[number] < max(rows_of.values(), default=0)]
     short = f"{name} has fewer metrics of launch {', '.join(fewer[:3])} than of others: it may be cut short"
     return list(launches.values()), values, [short] if fewer else []
 
@@ -207,10 +207,10 @@ def _id_of(label: str, unit: str) -> str:
     if _ID.fullmatch(label):
         return label
     is_share = unit.strip() == "%"
-    found = BY_LABEL.get((is_share, label), "")
-    if not found and (not is_share, label) in BY_LABEL:
+    metric_id = BY_LABEL.get((is_share, label), "")
+    if not metric_id and (not is_share, label) in BY_LABEL:
         raise ToolOutputError(f"{label} has the unit {ascii(unit)[:30]}, which perfflow does not know for it")
-    return found
+    return metric_id
 
 
 def decimal_mark(cells: Iterable[Cell]) -> str:
@@ -251,9 +251,9 @@ def figure(cell: Cell, mark: str, kind: Kind, what: str) -> float | None:
         return None
     if not mark and _EITHER.fullmatch(text):
         raise ToolOutputError(f"{what} is {text}, which may be a thousand times as much or as little: use LC_ALL=C")
-    found = parsed_output.plain_number(text, "comma" if mark == "," else "point")
-    if found is None:
+    number = parsed_output.plain_number(text, "comma" if mark == "," else "point")
+    if number is None:
         raise ToolOutputError(f"{what} is {ascii(cell.text)[:60]}, not a number")
-    value, power = tool_files.number(found.value, what), tool_files.scale_of(cell.unit.strip(), _POWERS[kind], what)
+    value, power = tool_files.number(number.value, what), tool_files.scale_of(cell.unit.strip(), _POWERS[kind], what)
     # Divided, since 1e-9 is not a binary fraction: 239008 ns are exactly 0.000239008 s.
     return tool_files.number(value * 10.0**power if power >= 0 else value / 10.0**-power, what)

@@ -186,7 +186,7 @@ def _facts(report: NsysReport) -> Iterator[KernelResult]:
     """Yield the facts of the kernels with the most time, each with the launch sizes of most of its time."""
     whole = math.fsum(row.total for row in report.kernels)
     about = report.devices[0].about if len(report.devices) == 1 else ""
-    capability = found[1] if (found := _CAPABILITY.search(about)) else ""
+    capability = match[1] if (match := _CAPABILITY.search(about)) else ""
     for row in longest_first(report.kernels)[:_LARGEST]:
         shape, rest = _SHAPE.match(row.launch), _REST.search(row.launch)
         sizes = [int(size) for size in shape.groups()] if shape else []

@@ -106,8 +106,8 @@ class _NsysSqliteReader:
         for table in ("META_DATA_EXPORT", "EXPORT_META_DATA"):
             if self._has(table, "name", "value"):
                 query = f"SELECT value FROM {table} WHERE name = 'EXPORT_PRODUCT_VERSION'"  # noqa: S608 (constants)
-                found = self._connection.execute(query).fetchone()
-                return tool_files.clean_name(str(found[0])) if found else ""
+                row = self._connection.execute(query).fetchone()
+                return tool_files.clean_name(str(row[0])) if row else ""
         if "StringIds" not in self._tables:
             raise ToolOutputError(
                 f"{self._file} is not a report of Nsight Systems: it has no table META_DATA_EXPORT and no StringIds"

@@ -42,8 +42,8 @@ def read(paths: Sequence[Path]) -> NsysReport:
     devices: tuple[ProfiledGpu, ...] = ()
     for path in paths:
         part, rows = _rows(path)
-        found, devices = _trace(rows) if part == "trace" else ({part: _sums(rows, part)}, devices)
-        for name, table in found.items():
+        parts, devices = _trace(rows) if part == "trace" else ({part: _sums(rows, part)}, devices)
+        for name, table in parts.items():
             if name in tables:
                 raise ToolOutputError(
                     f"{path.name} is a second table of {name}: set `report` to the tables of one report"
@@ -157,8 +157,8 @@ def _sums(rows: Sequence[_Cells], part: str) -> tuple[EventSums, ...]:
         if so_far := together.get(row.name):
             longest = max(so_far, row, key=lambda row: row.total)
             sums = {key: getattr(so_far, key) + getattr(row, key) for key in ("calls", "total")}
-            own = None if row.own is None else (so_far.own or 0.0) + row.own
-            row = replace(longest, **sums, low=min(so_far.low, row.low), high=max(so_far.high, row.high), own=own)
+            own_time = None if row.own is None else (so_far.own or 0.0) + row.own
+            row = replace(longest, **sums, low=min(so_far.low, row.low), high=max(so_far.high, row.high), own=own_time)
         together[row.name] = row
     return longest_first(together.values())
 

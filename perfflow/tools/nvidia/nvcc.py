@@ -126,9 +126,9 @@ def _architectures(arch: list[str] | str) -> tuple[str, ...]:
     Raises ToolOutputError for an invalid name.
     """
     named = arch.replace(",", " ").split() if isinstance(arch, str) else arch
-    wanted = _SINGLE if len(named) == 1 else re.compile(_ARCH)
+    form = _SINGLE if len(named) == 1 else re.compile(_ARCH)
     for name in named:
-        if not wanted.fullmatch(name):
+        if not form.fullmatch(name):
             raise ToolOutputError(
                 f"`arch` is {name!r}: set sm_90, a list of such names, or one of native, all and all-major"
             )
@@ -157,17 +157,17 @@ def parse(call: Call, usage: Usage) -> Parsed:
 
 def results(call: Call) -> Mapping[str, str]:
     """Return the program's ``path`` and size, and the largest need of a kernel. Raises ToolOutputError."""
-    found = _kernels(call)
+    kernels = _kernels(call)
     # Bytes that all kernels of an architecture spill.
-    spilled = summed((kernel.arch, kernel.stores + kernel.loads) for kernel in found)
+    spilled = summed((kernel.arch, kernel.stores + kernel.loads) for kernel in kernels)
     figures = {
         "path": _path(call),
         "binary_size": _built(call).stat().st_size,
-        "kernels": len({kernel.name for kernel in found}),
-        "registers": max((kernel.registers for kernel in found), default=0),
+        "kernels": len({kernel.name for kernel in kernels}),
+        "registers": max((kernel.registers for kernel in kernels), default=0),
         "spills": max(spilled.values(), default=0),
-        "stack": max((kernel.stack for kernel in found), default=0),
-        "shared": max((kernel.shared for kernel in found), default=0),
+        "stack": max((kernel.stack for kernel in kernels), default=0),
+        "shared": max((kernel.shared for kernel in kernels), default=0),
     }
     return {name: str(value) for name, value in figures.items()}
 
@@ -191,15 +191,15 @@ def _kernels(call: Call) -> list[_Kernel]:
     if not outputs(call):
         raise ToolOutputError(_why(tool_files.last_bytes(call.folder)) or "nvcc left no program")
     _require_whole(_built(call))
-    said, _, size = tool_files.read_whole(call.folder / _INFO)[:-1].rpartition("\n")
+    printed, _, size = tool_files.read_whole(call.folder / _INFO)[:-1].rpartition("\n")
     if not size.isdecimal():
         raise ToolOutputError(f"{_INFO} is cut short")
-    found: dict[tuple[str, str], _Kernel] = {}
-    for kernel in _entries(said.splitlines()):
-        if found.setdefault((kernel.name, kernel.arch), kernel) is not kernel:
+    kernels: dict[tuple[str, str], _Kernel] = {}
+    for kernel in _entries(printed.splitlines()):
+        if kernels.setdefault((kernel.name, kernel.arch), kernel) is not kernel:
             raise ToolOutputError(f"ptxas reports {kernel.name[:80]} twice for {kernel.arch}")
-    names = ncu.short_names(name for name, _ in found)
-    return [kernel._replace(name=names[kernel.name]) for kernel in found.values()]
+    names = ncu.short_names(name for name, _ in kernels)
+    return [kernel._replace(name=names[kernel.name]) for kernel in kernels.values()]
 
 
 def _entries(lines: Sequence[str]) -> Iterator[_Kernel]:

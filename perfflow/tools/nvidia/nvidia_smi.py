@@ -102,8 +102,8 @@ def parse(call: Call[NvidiaSmiOptions], usage: Usage) -> Parsed:
     peaks = series.pop("gpu_memory_peak", [])
     readings = [reading_of_many(metric, values) for metric, values in series.items()]
     readings += [Reading("gpu_memory_peak", max(peaks))] if peaks else []
-    told = [bool(row.slowed) for row in rows if row.slowed is not None]
-    readings += [Reading("gpu_throttled", sum(told) / len(told))] if told else []
+    throttled = [bool(row.slowed) for row in rows if row.slowed is not None]
+    readings += [Reading("gpu_throttled", sum(throttled) / len(throttled))] if throttled else []
     every = 1.0 if text.startswith("#") else call.options.interval
     return Parsed(tuple(readings), warnings=tuple(_warnings(rows, every, usage.wall)))
 
@@ -132,22 +132,22 @@ def _row(columns: _Columns, cells: Sequence[str]) -> _NvidiaSmiRow:
     if len(cells) != len(columns) or len(dict(columns)) != len(columns):
         raise ToolOutputError(f"{_FILE} is cut short or not a table: {' '.join(cells)[:80]!r}")
     figures: dict[str, float] = {}
-    gpu, told, slowed = "", False, list[str]()
+    gpu, is_reported, slowed = "", False, list[str]()
     for (name, unit), cell in zip(columns, map(str.strip, cells), strict=True):
         if name in _INDEX:
             gpu = _matched(r"\d{1,4}", cell, "GPU's number")
         elif cell in _MISSING:
             continue
         elif name in _REASONS:
-            bits, told = int(_matched("0x[0-9A-Fa-f]{1,16}", cell, "mask of reasons"), 16), True
+            bits, is_reported = int(_matched("0x[0-9A-Fa-f]{1,16}", cell, "mask of reasons"), 16), True
             slowed += [text for bit, text in _THROTTLE_REASONS.items() if bits & bit]
         elif name in _VIOLATIONS:
-            slowed, told = slowed + [_VIOLATIONS[name]] * bool(cell.strip("0")), True
+            slowed, is_reported = slowed + [_VIOLATIONS[name]] * bool(cell.strip("0")), True
         elif name in _METRIC_OF:
             figures[_METRIC_OF[name]] = _figure(name, unit, cell)
     if not gpu:
         raise ToolOutputError(f"{_FILE} has no column with the number of the GPU")
-    return _NvidiaSmiRow(gpu, figures, slowed if told else None)
+    return _NvidiaSmiRow(gpu, figures, slowed if is_reported else None)
 
 
 def _figure(name: str, unit: str, cell: str) -> float:

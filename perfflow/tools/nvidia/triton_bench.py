@@ -63,18 +63,18 @@ def parse(call: Call, usage: Usage) -> Parsed:
 
     Raises ToolOutputError if Triton finds no GPU, if the script failed, or if the file is missing or invalid.
     """
-    found = parsed_output.read_json(_TritonBenchResults, call.folder / _FILE, _why(call.folder))
-    names = [row.name for row in found.benchmarks]
+    results = parsed_output.read_json(_TritonBenchResults, call.folder / _FILE, _why(call.folder))
+    names = [row.name for row in results.benchmarks]
     if len(names) != len(set(names)):
         raise ToolOutputError(f"two benchmarks are called {max(names, key=names.count)[:80]!r}")
     readings = []
-    for row in found.benchmarks:
+    for row in results.benchmarks:
         # Checked again, since scaling can turn a tiny figure into 0.
         seconds = [tool_files.positive(time * 1e-3, f"time of {row.name[:80]}") for time in row.ms]
         readings.append(reading_of_many("time", seconds, row.name))
-    device = tool_files.clean_name(found.gpu)[:80] if found.gpu else ""
+    device = tool_files.clean_name(results.gpu)[:80] if results.gpu else ""
     # Times of kernels are only meaningful together with the device.
-    warnings = (f"measured on {device}, Triton {found.triton[:40]}",) if device else ()
+    warnings = (f"measured on {device}, Triton {results.triton[:40]}",) if device else ()
     return Parsed(tuple(readings), warnings=warnings, device=device)
 
 

@@ -3,12 +3,10 @@
 The driver writes the file that asv would write. As in asv, a failed benchmark does not stop the others. ``track_``
 functions return values in a unit that their author chose.
 
-Reader of ``asv run`` files: one file of ``results/MACHINE/``, with the samples of each benchmark if recorded.
-
-Without samples there are the median and its 99% interval, which asv computes from at least three samples.
-
-Rows are lists in the order of ``result_columns``, without empty values at the end. A benchmark with parameters has a
-list in each column, with one result per combination: null if it failed, NaN if it was skipped. Units are in
+``FORMAT`` reads files of ``asv run``: one file of ``results/MACHINE/``, with the samples of each benchmark if recorded.
+Without samples there are the median and its 99% interval, which asv computes from at least three samples. Rows are
+lists in the order of ``result_columns``, without empty values at the end. A benchmark with parameters has a list in
+each column, with one result per combination: null if it failed, NaN if it was skipped. Units are in
 ``benchmarks.json``, two folders above the results file. If that is missing, the name gives the type, as in asv itself.
 asv writes ``Infinity`` and ``NaN``, which is not strict JSON. Only drivers/asv_run.py writes ``errors``, the reasons
 why benchmarks failed, and the columns ``cpu`` and ``uncontended``, the samples by other clocks.
@@ -87,9 +85,9 @@ def _gather(content: _AsvResults) -> ResultSet:
     samples = ValueCollector()
     starts: list[str] = []
     skipped: list[str] = []
-    for name, found in content.results.items():
-        told = dict(zip(content.result_columns, found, strict=False))
-        row = parsed_output.checked_json(_AsvRow, told, label(name))
+    for name, cells in content.results.items():
+        by_column = dict(zip(content.result_columns, cells, strict=False))
+        row = parsed_output.checked_json(_AsvRow, by_column, label(name))
         starts.append(moment(row.started_at))
         skipped += _add(samples, name, row, _kind(name, content.about), content.errors)
     if skipped:
@@ -126,8 +124,8 @@ def _add(
         *(row.result, row.samples, row.stats_number, row.stats_ci_99_a, row.stats_ci_99_b, row.stats_repeat),
         *(row.cpu, row.uncontended),
     )
-    for cell, *found in zip(cells, *(_column(name, column, len(cells)) for column in columns), strict=True):
-        result, taken, number, low, high, repeat, cpu, uncontended = found
+    for cell, *of_cell in zip(cells, *(_column(name, column, len(cells)) for column in columns), strict=True):
+        result, taken, number, low, high, repeat, cpu, uncontended = of_cell
         shown = f"{name}({', '.join(cell)})" if cell else name
         if result is None:
             samples.fail(shown, f"failed: {label(errors[shown])}" if errors.get(shown) else "failed")

@@ -51,16 +51,16 @@ class _CprofileRows(Json):
 
 def parse(call: Call, usage: Usage) -> Parsed:
     """Rank functions by their own time. Raises ToolOutputError if the rows are invalid or the program failed."""
-    found = in_program.read(_CprofileRows, call.folder / _ROWS)
-    total = sum(row.own for row in found.rows)
+    profile = in_program.read(_CprofileRows, call.folder / _ROWS)
+    total = sum(row.own for row in profile.rows)
     if not total:
         raise ToolOutputError(f"{_ROWS} contains no time: the program did nothing in its main thread")
-    if abs(found.total - total) > 0.001 * max(found.total, total):
-        raise ToolOutputError(f"{_ROWS} is damaged: its rows add up to {total:.3g} s, not to {found.total:.3g} s")
-    hotspots = tuple(_hotspot(row, total) for row in in_program.ranked(found.rows, lambda row: row.own))
-    (call.folder / _FOLDED).write_text(write_folded(_pairs(found.rows)), encoding="utf-8")
+    if abs(profile.total - total) > 0.001 * max(profile.total, total):
+        raise ToolOutputError(f"{_ROWS} is damaged: its rows add up to {total:.3g} s, not to {profile.total:.3g} s")
+    hotspots = tuple(_hotspot(row, total) for row in in_program.ranked(profile.rows, lambda row: row.own))
+    (call.folder / _FOLDED).write_text(write_folded(_pairs(profile.rows)), encoding="utf-8")
     pairs = Profile(_FOLDED, "folded", StackCounts("ns", "time", is_call_pairs=True))
-    return Parsed(hotspots=hotspots, profiles=(Profile(_PROF, "cprofile"), pairs), costs=_costs(found.rows))
+    return Parsed(hotspots=hotspots, profiles=(Profile(_PROF, "cprofile"), pairs), costs=_costs(profile.rows))
 
 
 def _pairs(rows: Sequence[_CprofileRow]) -> Counter[Stack]:

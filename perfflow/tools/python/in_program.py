@@ -96,16 +96,16 @@ def short_paths(files: Iterable[str]) -> Mapping[str, str]:
 
     A whole path would show a user's folders, and the file name alone would merge all ``__init__.py``.
     """
-    found: dict[str, str] = {}
+    ends_of: dict[str, str] = {}
     alike, length = [sorted(set(files))], 0
     while alike:
         length += 1
         ends: defaultdict[str, list[str]] = defaultdict(list)
         for file in (file for group in alike for file in group):
             ends["/".join(file.split("/")[-length:])].append(file)
-        found |= {group[0]: end for end, group in ends.items() if len(group) == 1}
+        ends_of |= {group[0]: end for end, group in ends.items() if len(group) == 1}
         alike = [group for group in ends.values() if len(group) > 1]
-    return found
+    return ends_of
 
 
 def counted(number: int, what: str) -> str:
@@ -143,11 +143,11 @@ def adapter(
     """
 
     def invocations(call: Call) -> tuple[Invocation, ...]:
-        own: list[object] = [call.folder / file for file in files]
+        arguments: list[object] = [call.folder / file for file in files]
         if key:
             value = getattr(call.options, key)
-            own.append(",".join(value) if isinstance(value, list) else value)
-        return (under(f"{name.replace('-', '_')}_run.py", call, *own),)
+            arguments.append(",".join(value) if isinstance(value, list) else value)
+        return (under(f"{name.replace('-', '_')}_run.py", call, *arguments),)
 
     role = facts.pop("role", Role.PROFILE)
     return Adapter(name, role, invocations, parse, python=True, outputs=leaves(*files), **facts)

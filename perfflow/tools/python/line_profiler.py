@@ -46,17 +46,19 @@ def parse(call: Call[LineProfilerOptions], usage: Usage) -> Parsed:
 
     Raises ToolOutputError if the rows are invalid, the program failed, or no line of it was profiled.
     """
-    found, names = in_program.read(_LineProfilerRows, call.folder / _ROWS), call.options.profile
-    for row in found.rows:
+    profile, names = in_program.read(_LineProfilerRows, call.folder / _ROWS), call.options.profile
+    for row in profile.rows:
         if row.own > row.time or row.time > row.of * 1.001:
             times = f"{row.own:.3g} of {row.time:.3g} s of {row.of:.3g} s"
             raise ToolOutputError(f"{_ROWS} is damaged: a line of {row.hits} hits with {times}")
-    if not any(row.time for row in found.rows):
+    if not any(row.time for row in profile.rows):
         raise ToolOutputError(f"no line was profiled: {in_program.reason_without_rows(names)}")
-    if (own := sum(row.own for row in found.rows)) > found.total * 1.001:
-        raise ToolOutputError(f"{_ROWS} is damaged: its rows add up to {own:.3g} s, more than {found.total:.3g} s")
-    hotspots = tuple(_hotspot(row, found.total) for row in in_program.ranked(found.rows, lambda row: row.own))
-    return Parsed(hotspots=hotspots, warnings=in_program.not_imported(names, found.modules))
+    if (sum_of_rows := sum(row.own for row in profile.rows)) > profile.total * 1.001:
+        raise ToolOutputError(
+            f"{_ROWS} is damaged: its rows add up to {sum_of_rows:.3g} s, more than {profile.total:.3g} s"
+        )
+    hotspots = tuple(_hotspot(row, profile.total) for row in in_program.ranked(profile.rows, lambda row: row.own))
+    return Parsed(hotspots=hotspots, warnings=in_program.not_imported(names, profile.modules))
 
 
 def _hotspot(row: _LineProfilerRow, total: float) -> Hotspot:

@@ -67,15 +67,15 @@ def parse(call: Call[MemoryProfilerOptions], usage: Usage) -> Parsed:
 
     Raises ToolOutputError if the program failed or was too short, if a file is invalid, or if no named module ran.
     """
-    found, names = in_program.read(_MemoryProfilerRows, call.folder / _ROWS), call.options.profile
+    profile, names = in_program.read(_MemoryProfilerRows, call.folder / _ROWS), call.options.profile
     sizes = list(_samples(tool_files.read_whole(call.folder / _SAMPLES, _TOO_SHORT)))
     if not any(sizes):
         raise ToolOutputError(_TOO_SHORT)
-    if names and not found.rows:
+    if names and not profile.rows:
         raise ToolOutputError(f"no line was profiled: {in_program.reason_without_rows(names)}")
     peak = Reading("rss_sampled", tool_files.number(max(sizes), "rss_sampled"))
-    warnings = (*_warnings(sizes, names), *in_program.not_imported(names, found.modules))
-    return Parsed((peak,), tuple(_hotspots(found.rows)), (Profile(_SAMPLES, NAME),), warnings)
+    warnings = (*_warnings(sizes, names), *in_program.not_imported(names, profile.modules))
+    return Parsed((peak,), tuple(_hotspots(profile.rows)), (Profile(_SAMPLES, NAME),), warnings)
 
 
 def _samples(text: str) -> Iterator[float]:

@@ -131,35 +131,35 @@ def parse(call: Call, usage: Usage) -> Parsed:
     Raises ToolOutputError if the program failed, if a file is missing or invalid, or if nothing was allocated.
     """
     in_program.read(Json, call.folder / _STATUS)
-    found = [_read(path) for path in (call.folder / _STATS, *sorted(call.folder.glob(_CHILDREN)))]
-    size = sum(process.total_bytes_allocated for process in found)
+    processes = [_read(path) for path in (call.folder / _STATS, *sorted(call.folder.glob(_CHILDREN)))]
+    size = sum(process.total_bytes_allocated for process in processes)
     if not size:
         raise ToolOutputError(
             "memray recorded no allocation: the program needed no more memory than Python's arenas already had"
         )
     readings = (
         Reading("alloc", float(size)),
-        Reading("allocs", float(sum(process.total_num_allocations for process in found))),
-        Reading("heap_peak", float(max(process.metadata.peak_memory for process in found))),
+        Reading("allocs", float(sum(process.total_num_allocations for process in processes))),
+        Reading("heap_peak", float(max(process.metadata.peak_memory for process in processes))),
     )
     profiles = (Profile(_RECORDING, NAME), *_held(call.folder))
-    highest = max(found, key=lambda process: process.metadata.peak_memory)
+    highest = max(processes, key=lambda process: process.metadata.peak_memory)
     start = min((moment.ms for moment in highest.perfflow_heap), default=0)
     points = (((moment.ms - start) / 1000, float(moment.heap)) for moment in highest.perfflow_heap)
-    spots, warnings = tuple(_hotspots(found, size)), tuple(_warnings(call, found))
+    spots, warnings = tuple(_hotspots(processes, size)), tuple(_warnings(call, processes))
     return Parsed(readings, spots, profiles, warnings, memory=memory_curve("time", points))
 
 
 def _held(folder: Path) -> Iterator[Profile]:
     """Fold the memory held at the peak, for the process with the highest peak."""
-    found = [parsed_output.read_json(_Held, path).rows for path in sorted(folder.glob(_HELD))]
-    rows = max(found, key=lambda rows: sum(size for _, size, _ in rows), default=[])
+    peaks = [parsed_output.read_json(_Held, path).rows for path in sorted(folder.glob(_HELD))]
+    rows = max(peaks, key=lambda rows: sum(size for _, size, _ in rows), default=[])
     files = in_program.short_paths(tool_files.clean_name(file) for _, _, frames in rows for _, file, _ in frames)
     stacks = Counter[Stack]()
     for thread, size, frames in rows:
         # perfflow's own frames are above those of the program.
-        own = [frame for frame in reversed(frames) if not _OF_DRIVERS.search(frame[1])]
-        stacks[(tool_files.clean_name(thread), *(_shown(frame, files) for frame in own))] += size
+        of_program = [frame for frame in reversed(frames) if not _OF_DRIVERS.search(frame[1])]
+        stacks[(tool_files.clean_name(thread), *(_shown(frame, files) for frame in of_program))] += size
     if stacks.total():
         (folder / _FOLDED).write_text(write_folded(stacks), encoding="utf-8")
         yield Profile(_FOLDED, "folded", StackCounts("bytes", "heap_peak", by_thread=True))

@@ -246,12 +246,12 @@ def _status(folder: Path, options: PySpyOptions) -> _Status:
     reason = tool_files.why(tool_files.last_bytes(folder), pytest_benchmark.PY_SPY, process=process)
     if reason and not (folder / _STATUS).exists():
         raise ToolOutputError(reason)
-    found = parsed_output.read_json(_Status, folder / _STATUS, hint)
-    if found.status < 0:
-        raise ToolOutputError(f"the command was killed by signal {-found.status}")
-    if found.status:
-        raise ToolOutputError(f"the {who} exited with status {found.status}")
-    return found
+    status = parsed_output.read_json(_Status, folder / _STATUS, hint)
+    if status.status < 0:
+        raise ToolOutputError(f"the command was killed by signal {-status.status}")
+    if status.status:
+        raise ToolOutputError(f"the {who} exited with status {status.status}")
+    return status
 
 
 def _read_raw(path: Path, remedy: str) -> Iterator[_Sample]:
@@ -293,9 +293,9 @@ def _read_speedscope(path: Path, remedy: str) -> Iterator[_Sample]:
 
     Raises ToolOutputError if the parts of the file contradict each other.
     """
-    found = parsed_output.read_json(_Speedscope, path, remedy)
-    frames = [item.frame for item in found.shared.frames]
-    for profile in found.profiles:
+    speedscope = parsed_output.read_json(_Speedscope, path, remedy)
+    frames = [item.frame for item in speedscope.shared.frames]
+    for profile in speedscope.profiles:
         seconds, taken = sum(profile.weights), len(profile.samples)
         if taken != len(profile.weights) or abs(seconds - profile.end) > 1e-6 * max(1, taken):
             raise ToolOutputError(f"{path.name} is damaged: samples, weights and endValue contradict each other")
@@ -321,10 +321,10 @@ def _of_program(frames: list[Frame], file: str) -> list[Frame]:
         body = body[ours[-1] + 1 :] if body[ours[-1]].name == _MARKER else []
         return [*head, *body] if body else []
     # All start-up of the interpreter becomes one frame. ``python -m`` runs a module from runpy, which is frozen, too.
-    own = list(dropwhile(lambda frame: frame.file == _RUNPY, body))
-    first = next((frame.file for frame in own if frame.file), "")
-    is_start_up = first.startswith("<frozen") if own else bool(body)
-    return [*head, *([_START_UP] if is_start_up else []), *own] if body else []
+    below = list(dropwhile(lambda frame: frame.file == _RUNPY, body))
+    first = next((frame.file for frame in below if frame.file), "")
+    is_start_up = first.startswith("<frozen") if below else bool(body)
+    return [*head, *([_START_UP] if is_start_up else []), *below] if body else []
 
 
 def _root(process: re.Match[str]) -> str:
@@ -369,11 +369,11 @@ def _warnings(folder: Path, options: PySpyOptions, status: _Status, samples: int
     if samples < _FEW:
         more = "give the program more work" if options.pid is None else "put more load on it, record for longer"
         yield f"{samples} samples are few: {more} or set a higher `rate` for reliable shares"
-    said = tool_files.last_bytes(folder, _STDOUT) + tool_files.last_bytes(folder)
-    wrote = _WROTE.search(said)
+    printed = tool_files.last_bytes(folder, _STDOUT) + tool_files.last_bytes(folder)
+    wrote = _WROTE.search(printed)
     if wrote and wrote["errors"].strip("0"):
         yield f"py-spy failed to take {wrote['errors']} samples"
-    if behind := _BEHIND.findall(said):
+    if behind := _BEHIND.findall(printed):
         yield f"py-spy fell up to {max(behind, key=float)} s behind: set a lower `rate`"
     if status.ended:
         yield f"process {options.pid} ended before the recording"

@@ -5,11 +5,10 @@ values once: a script runs in one process, with a fork for each benchmark (see d
 one worker. ``--copy-env`` gives the workers the whole environment; otherwise the variables of a candidate would not
 reach the measured code.
 
-Reader of ``pyperf`` files: the values of every run without its warm-ups. Values are already per loop.
-
-The format is that of pyperf's own ``Benchmark.dump``: metadata of the suite, of each benchmark and of each run. Inner
-metadata take precedence. Only drivers/pyperf_script.py writes ``perfflow_cpu`` and ``perfflow_uncontended``, the values
-by other clocks.
+``FORMAT`` reads pyperf's files: the values of every run without its warm-ups. Values are already per loop. The format
+is that of pyperf's own ``Benchmark.dump``: metadata of the suite, of each benchmark and of each run. Inner metadata
+take precedence. Only drivers/pyperf_script.py writes ``perfflow_cpu`` and ``perfflow_uncontended``, the values by other
+clocks.
 """
 
 from __future__ import annotations
@@ -177,18 +176,18 @@ def parse(call: Call[PyperfOptions], usage: Usage) -> Parsed:
 
     Raises ToolOutputError if a worker failed, if the file is missing or invalid, or if a benchmark has no value.
     """
-    said = tool_files.last_bytes(call.folder)
+    printed = tool_files.last_bytes(call.folder)
     reason = (
-        tool_files.why(said, pytest_benchmark.PYPERF)
+        tool_files.why(printed, pytest_benchmark.PYPERF)
         or tool_files.last_words(call.folder)
         or "the script did not finish"
     )
-    if "failed with exit code" in said:
+    if "failed with exit code" in printed:
         raise ToolOutputError(reason)
-    found = FORMAT.read(call.folder / _FILE, reason)
-    if other := [metric for _, metric in found.benchmarks if metric not in _METRICS]:
+    results = FORMAT.read(call.folder / _FILE, reason)
+    if other := [metric for _, metric in results.benchmarks if metric not in _METRICS]:
         raise ToolOutputError(f"{_FILE} contains values that are neither seconds nor bytes: {other[0]}")
-    parsed = found.parsed(*_instabilities(call.folder), *_doubled(call.folder))
+    parsed = results.parsed(*_instabilities(call.folder), *_doubled(call.folder))
     if call.options.script:
         return parsed
     # pyperf calls a statement ``timeit``.

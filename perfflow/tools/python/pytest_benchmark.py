@@ -3,12 +3,12 @@
 If no benchmark ran, pytest writes no file, sometimes with exit status 0. If a test failed, it may write one. Under a
 counting profiler, drivers/pytest_counts.py replaces the timing by a fixed number of calls.
 
-Reader of ``pytest --benchmark-json`` files: the rounds of each benchmark, in s per iteration.
-
+``FORMAT`` reads files of ``pytest --benchmark-json``: the rounds of each benchmark, in s per iteration.
 ``--benchmark-save`` and ``--benchmark-autosave`` store the rounds only with ``--benchmark-save-data``. Without them,
 the mean, the standard deviation and the number of rounds are read.
 
-Error messages of tools as regular expressions, and the message with a remedy for each.
+``PY_SPY``, ``PYPERF`` and ``PYTEST`` have the error messages of these tools as regular expressions, and the message
+with a remedy for each.
 """
 
 from __future__ import annotations
@@ -235,25 +235,25 @@ def parse(call: Call[PytestBenchmarkOptions], usage: Usage) -> Parsed:
     printed = tool_files.last_bytes(call.folder, _STDOUT)
     failed = {}
     for line in _FAILED.finditer(printed):
-        said = f"pytest reports: {tool_files.clean_name(line[0])[:200]}"
+        reason_printed = f"pytest reports: {tool_files.clean_name(line[0])[:200]}"
         # The reason follows the id, which may contain spaces.
         test = line[0].partition(" ")[2]
         name = next((name for name in call.chosen if test == name or test.startswith(f"{name} - ")), "")
         if not name or call.only:
-            raise ToolOutputError(said)
-        failed[name] = said
+            raise ToolOutputError(reason_printed)
+        failed[name] = reason_printed
     reason = tool_files.why(f"{tool_files.last_bytes(call.folder)}\n{printed}", PYTEST)
     reason = reason or tool_files.last_words(call.folder) or "no benchmark ran"
-    suite, wanted = FORMAT.load(call.folder / _FILE, reason), call.options.groups
-    chosen = [item for item in suite.benchmarks if not wanted or item.group in wanted]
-    if wanted and not chosen:
-        raise ToolOutputError(f"none of the benchmarks that ran is in the groups of `groups`: {', '.join(wanted)}")
-    found = FORMAT.gather(suite.model_copy(update={"benchmarks": chosen}))
-    if outside := next((name for name, _ in found.benchmarks if name.startswith("::")), ""):
+    suite, groups = FORMAT.load(call.folder / _FILE, reason), call.options.groups
+    chosen = [item for item in suite.benchmarks if not groups or item.group in groups]
+    if groups and not chosen:
+        raise ToolOutputError(f"none of the benchmarks that ran is in the groups of `groups`: {', '.join(groups)}")
+    results = FORMAT.gather(suite.model_copy(update={"benchmarks": chosen}))
+    if outside := next((name for name, _ in results.benchmarks if name.startswith("::")), ""):
         raise ToolOutputError(f"{outside[:80]} is in a file outside the step's folder: set `working-directory`")
-    if found.summaries:
-        raise ToolOutputError(f"{_FILE} contains no rounds of {next(iter(found.summaries))[0][:80]}")
-    return replace(found.parsed(), failed=failed)
+    if results.summaries:
+        raise ToolOutputError(f"{_FILE} contains no rounds of {next(iter(results.summaries))[0][:80]}")
+    return replace(results.parsed(), failed=failed)
 
 
 def listing(call: Call[PytestBenchmarkOptions]) -> Invocation:

@@ -138,17 +138,17 @@ def parse(call: Call, usage: Usage) -> Parsed:
     in_program.read(Json, call.folder / _STATUS, _NO_STATUS)
     if not (call.folder / _PROFILE).exists():
         raise ToolOutputError(_TOO_SHORT)
-    found = parsed_output.read_json(_ScaleneProfile, call.folder / _PROFILE, _TOO_SHORT)
-    functions = [item for path, content in found.files.items() for item in _functions(path, content)]
+    profile = parsed_output.read_json(_ScaleneProfile, call.folder / _PROFILE, _TOO_SHORT)
+    functions = [item for path, content in profile.files.items() for item in _functions(path, content)]
     if sum(item.share for item in functions) > _WHOLE:
         raise ToolOutputError(f"{_PROFILE} is damaged: its shares add up to more than 100%")
     ranked = sorted((item for item in functions if item.share), key=lambda item: (-item.share, item.name))
     if not ranked:
         raise ToolOutputError(_TOO_SHORT)
-    spots = tuple(_hotspot(item, found) for item in ranked[:MOST_HOTSPOTS])
-    seconds = [(item, item.share * found.elapsed_time_sec) for item in ranked]
-    costs = tuple(Cost("time", item.name, own, item.file, item.line) for item, own in seconds if own)
-    rows = (row for content in found.files.values() for row in content.lines)
+    spots = tuple(_hotspot(item, profile) for item in ranked[:MOST_HOTSPOTS])
+    seconds = [(item, item.share * profile.elapsed_time_sec) for item in ranked]
+    costs = tuple(Cost("time", item.name, time_of, item.file, item.line) for item, time_of in seconds if time_of)
+    rows = (row for content in profile.files.values() for row in content.lines)
     samples = len({sample for row in rows for sample in row.cpu_samples_list})
     few = f"{samples} samples are few: give the program more work or set a higher `rate` for reliable shares"
     is_few = samples < _FEW
@@ -179,22 +179,24 @@ def _name(start: int, text: str, names: Sequence[_ScaleneNamed]) -> str:
     return next((name for name in called if name.rpartition(".")[2] == plain), plain)
 
 
-def _hotspot(item: _ScaleneFunction, found: _ScaleneProfile) -> Hotspot:
-    python, native, system = item.parts
-    gpu = max(row.n_gpu_percent for row in item.rows) / 100
-    allocated, copied = sum(row.n_malloc_mb for row in item.rows), sum(row.n_copy_mb_s for row in item.rows)
-    said = [f"{python:.0%} in Python, {native:.0%} in native code, {system:.0%} in the system or waiting"]
+def _hotspot(function: _ScaleneFunction, profile: _ScaleneProfile) -> Hotspot:
+    python, native, system = function.parts
+    gpu = max(row.n_gpu_percent for row in function.rows) / 100
+    allocated, copied = sum(row.n_malloc_mb for row in function.rows), sum(row.n_copy_mb_s for row in function.rows)
+    texts = [f"{python:.0%} in Python, {native:.0%} in native code, {system:.0%} in the system or waiting"]
     if gpu >= 0.005:
-        said.append(f"the GPU busy for {gpu:.0%}")
+        texts.append(f"the GPU busy for {gpu:.0%}")
     if allocated:
-        said.append(f"{_size(allocated)} seen allocated")
+        texts.append(f"{_size(allocated)} seen allocated")
     if copied * _MIB >= 1:
-        said.append(f"{_size(copied)} copied a second")
-    largest, line = tool_files.clean_name(found.max_footprint_fname or ""), found.max_footprint_lineno
-    if line and largest == item.file and found.max_footprint_mb and line in {row.lineno for row in item.rows}:
-        said.append(f"the program's peak memory in line {line}, {_size(found.max_footprint_mb)}")
-    cause = f"measured: {'; '.join(said)}"
-    return Hotspot(item.name, item.share, "time", NAME, item.file, item.line, cause, self_share=item.share)
+        texts.append(f"{_size(copied)} copied a second")
+    largest, line = tool_files.clean_name(profile.max_footprint_fname or ""), profile.max_footprint_lineno
+    if line and largest == function.file and profile.max_footprint_mb and line in {row.lineno for row in function.rows}:
+        texts.append(f"the program's peak memory in line {line}, {_size(profile.max_footprint_mb)}")
+    cause = f"measured: {'; '.join(texts)}"
+    return Hotspot(
+        function.name, function.share, "time", NAME, function.file, function.line, cause, self_share=function.share
+    )
 
 
 def _size(mebibytes: float) -> str:

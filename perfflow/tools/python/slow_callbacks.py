@@ -52,15 +52,15 @@ def parse(call: Call[SlowCallbacksOptions], usage: Usage) -> Parsed:
 
     Raises ToolOutputError if the program failed or ran no event loop, or if the file is truncated or invalid.
     """
-    found = in_program.read(_Callbacks, call.folder / _FILE)
-    if not found.callbacks:
+    recorded = in_program.read(_Callbacks, call.folder / _FILE)
+    if not recorded.callbacks:
         raise ToolOutputError("the program ran no callback on asyncio's own event loop (uvloop is not supported)")
-    _check(found, call.options.over)
-    slow = sum(place.calls for place in found.slow)
-    readings = (Reading("slow_callbacks", slow), Reading("slow_callback_max", found.longest))
+    _check(recorded, call.options.over)
+    slow = sum(place.calls for place in recorded.slow)
+    readings = (Reading("slow_callbacks", slow), Reading("slow_callback_max", recorded.longest))
     # Event loops in several threads can be blocked at the same time.
-    total = max(found.seconds, sum(place.seconds for place in found.slow))
-    ranked = in_program.ranked(sorted(found.slow, key=lambda place: place.task), lambda place: place.seconds)
+    total = max(recorded.seconds, sum(place.seconds for place in recorded.slow))
+    ranked = in_program.ranked(sorted(recorded.slow, key=lambda place: place.task), lambda place: place.seconds)
     return Parsed(readings, tuple(_hotspot(place, total) for place in ranked))
 
 

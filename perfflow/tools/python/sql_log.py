@@ -110,8 +110,8 @@ def parse(call: Call[SqlLogOptions], usage: Usage) -> Parsed:
 
     Raises ToolOutputError if there is no statement, if a trace is truncated, or if the program failed.
     """
-    found = _traced(_file(call)) if call.options.log == "sqlite3" else _logged(_file(call), call.options.format)
-    shapes = Counter(filter(None, map(lru_cache(maxsize=4096)(shape), found)))
+    logged = _traced(_file(call)) if call.options.log == "sqlite3" else _logged(_file(call), call.options.format)
+    shapes = Counter(filter(None, map(lru_cache(maxsize=4096)(shape), logged)))
     total = shapes.total()
     if not total:
         where = "on connections of Python's sqlite3" if call.options.log == "sqlite3" else f"in its {call.options.log}"
@@ -132,17 +132,17 @@ def _traced(path: Path) -> Iterator[str]:
     """Yield the statements that the driver recorded. Raises ToolOutputError unless the last line counts them."""
     count, ended = 0, False
     for line in tool_files.read_lines(path, in_program.REMEDY):
-        item = tool_files.decoded(line, f"a line of {path.name}")
-        if ended or item == "":
+        entry = tool_files.decoded(line, f"a line of {path.name}")
+        if ended or entry == "":
             raise ToolOutputError(
                 f"{path.name} is damaged: it contains more than statements and a last line with their number"
             )
-        if isinstance(item, str):
+        if isinstance(entry, str):
             count += 1
-            yield item
+            yield entry
             continue
-        ended = in_program.require_success(item, path.name)
-        if parsed_output.checked_json(_SqlLogEnd, item, path.name).statements != count:
+        ended = in_program.require_success(entry, path.name)
+        if parsed_output.checked_json(_SqlLogEnd, entry, path.name).statements != count:
             raise ToolOutputError(
                 f"{path.name} is damaged: it contains {count:,} statements, but its last line has another number"
             )
@@ -195,15 +195,15 @@ def statements(lines: Iterable[str], form: Format) -> Iterator[str]:
         yield from (line for line in (line.strip() for line in lines) if line and not line.startswith("--"))
         return
     begins, ends = _BEGINS[form], _ENDS[form]
-    found: list[str] = []
+    parts: list[str] = []
     for line in lines:
         match = begins.match(line)
         if match or ends.match(line):
-            yield from _statement(found, form)
-            found = [match["sql"]] if match else []
-        elif found:
-            found.append(line)
-    yield from _statement(found, form)
+            yield from _statement(parts, form)
+            parts = [match["sql"]] if match else []
+        elif parts:
+            parts.append(line)
+    yield from _statement(parts, form)
 
 
 def _statement(found: list[str], form: Format) -> Iterator[str]:

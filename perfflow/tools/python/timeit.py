@@ -58,14 +58,14 @@ def parse(call: Call, usage: Usage) -> Parsed:
     Raises ToolOutputError with the line of the exception if the statement raised one, or if the file is invalid.
     """
     remedy = tool_files.last_words(call.folder) or "the statement ended its process, or did not start"
-    found = parsed_output.read_json(_Repeats, call.folder / _FILE, remedy)
-    values, shortest = [value / found.number for value in found.seconds], min(found.seconds)
+    repeats = parsed_output.read_json(_Repeats, call.folder / _FILE, remedy)
+    values, shortest = [value / repeats.number for value in repeats.seconds], min(repeats.seconds)
     tool_files.positive(min(values), "time of a loop")
-    said = f"a repeat takes {shortest * 1e9:.0f} ns, which is too short for the clock: leave out `number`"
-    warnings = (said,) if shortest < _TICKS * max(found.resolution, _READ) else ()
-    clocks = {"time": found.seconds, "cpu": found.cpu, "uncontended": found.uncontended}
+    warning = f"a repeat takes {shortest * 1e9:.0f} ns, which is too short for the clock: leave out `number`"
+    warnings = (warning,) if shortest < _TICKS * max(repeats.resolution, _READ) else ()
+    clocks = {"time": repeats.seconds, "cpu": repeats.cpu, "uncontended": repeats.uncontended}
     readings = (
-        reading_of_process(clock, [value / found.number for value in seconds], batch=float(found.number))
+        reading_of_process(clock, [value / repeats.number for value in seconds], batch=float(repeats.number))
         for clock, seconds in clocks.items()
         if seconds and min(seconds) > 0
     )

@@ -57,16 +57,16 @@ def parse(call: Call, usage: Usage) -> Parsed:
 
     Raises ToolOutputError if the rows are invalid, if the program failed, or if nothing was allocated.
     """
-    found = in_program.read(_TracemallocRows, call.folder / _ROWS)
-    peak, seen = found.peak, found.seen
-    if sum(row.size for row in found.rows) + found.other != seen or seen > peak:
+    traced = in_program.read(_TracemallocRows, call.folder / _ROWS)
+    peak, seen = traced.peak, traced.seen
+    if sum(row.size for row in traced.rows) + traced.other != seen or seen > peak:
         raise ToolOutputError(f"{_ROWS} is damaged: its rows do not add up to {seen} B of {peak} B")
-    if empty := next((row.size for row in found.rows if row.size and not row.count), 0):
+    if empty := next((row.size for row in traced.rows if row.size and not row.count), 0):
         raise ToolOutputError(f"{_ROWS} is damaged: a row has {empty} B in 0 blocks")
     if not peak:
         raise ToolOutputError("tracemalloc recorded no allocation: the program turned it off, or allocated nothing")
-    hotspots = tuple(_hotspot(row, seen) for row in in_program.ranked(found.rows, lambda row: row.size))
-    return Parsed((Reading("heap_peak", peak),), hotspots, warnings=tuple(_warnings(peak, seen, found.own_memory)))
+    hotspots = tuple(_hotspot(row, seen) for row in in_program.ranked(traced.rows, lambda row: row.size))
+    return Parsed((Reading("heap_peak", peak),), hotspots, warnings=tuple(_warnings(peak, seen, traced.own_memory)))
 
 
 def _hotspot(row: _TracemallocRow, whole: int) -> Hotspot:

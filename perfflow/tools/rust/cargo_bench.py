@@ -14,16 +14,16 @@ mode, one iteration takes three readings: it does one iteration in the 1 s of wa
 time, whatever a group sets. libtest times one iteration, and chooses as many per batch as fit into 1 ms. divan takes
 the number of iterations from the command line, and the clock only fixes how it measures its own overhead.
 
-Read criterion.rs' files of one benchmark: ``benchmark.json`` has its name, ``sample.json`` its raw samples.
+The parts in order:
 
-A sample is the time of a batch and its number of iterations. Times are read as ns, which criterion uses unless a crate
-defines its own measurement; the files do not name the unit. ``target/criterion`` has a folder for each benchmark and
-baseline, but the names of folders are sanitised, so the benchmark's name is read from the file.
-
-Shared parts of ``cargo-build`` and ``cargo-bench``: the selection of packages and features, and cargo's messages.
-
-cargo runs in the crate's folder, since its settings, the toolchain and a relative CARGO_TARGET_DIR depend on the
-working directory.
+- ``read_criterion`` reads criterion.rs' files of one benchmark: ``benchmark.json`` has its name, ``sample.json`` its
+  raw samples. A sample is the time of a batch and its number of iterations. Times are read as ns, which criterion uses
+  unless a crate defines its own measurement; the files do not name the unit. ``target/criterion`` has a folder for each
+  benchmark and baseline, but the names of folders are sanitised, so the benchmark's name is read from the file.
+- ``cargo`` and ``CargoOptions`` are shared with ``cargo-build``: the selection of packages and features, and cargo's
+  messages. cargo runs in the crate's folder, since its settings, the toolchain and a relative CARGO_TARGET_DIR depend
+  on the working directory.
+- ``ADAPTER`` and its functions.
 """
 
 from __future__ import annotations
@@ -182,14 +182,14 @@ def parse_criterion(folder: Path, baseline: str = NEWEST) -> ResultSet:
     for place in _places(root, glob.escape(baseline)):
         where = label(str(place.relative_to(root)))
         try:
-            found = read_criterion(place)
-            for metric, values in found.series():
-                samples.add(found.name, metric, values, batch=found.batch)
+            batches = read_criterion(place)
+            for metric, values in batches.series():
+                samples.add(batches.name, metric, values, batch=batches.batch)
         except ToolOutputError as error:
             raise ToolOutputError(f"{where}: {error}") from error
-        if found.name in seen:
-            raise ToolOutputError(f"{where} and {seen[found.name]} have the same name {label(found.name)}")
-        seen[found.name] = where
+        if batches.name in seen:
+            raise ToolOutputError(f"{where} and {seen[batches.name]} have the same name {label(batches.name)}")
+        seen[batches.name] = where
     if not seen:
         there = ", ".join(sorted({label(place.name) for place in _places(root, "*")}))
         what = f"it has no results called {label(baseline)}, but {there}"
@@ -351,14 +351,14 @@ def built_benches(folder: Path) -> tuple[CargoExecutable, ...]:
     try:
         messages = list(cargo_suite.messages_in(tool_files.read_whole(folder / MESSAGES)))
     except (ToolOutputError, ValueError, RecursionError) as error:
-        said = str(error) if isinstance(error, ToolOutputError) else f"{MESSAGES} is cut short or not valid JSON"
-        raise ToolOutputError(why_cargo_failed(folder) or said) from error
+        reason = str(error) if isinstance(error, ToolOutputError) else f"{MESSAGES} is cut short or not valid JSON"
+        raise ToolOutputError(why_cargo_failed(folder) or reason) from error
     artifacts = [each for each in messages if each.get("reason") == "compiler-artifact"]
     executables = [each for each in artifacts if each.get("executable") is not None]
-    found = tuple(parsed_output.checked_json(CargoExecutable, message, MESSAGES) for message in executables)
-    if any(each.name != tool_files.clean_name(each.name) for each in found):
+    executables_built = tuple(parsed_output.checked_json(CargoExecutable, message, MESSAGES) for message in executables)
+    if any(each.name != tool_files.clean_name(each.name) for each in executables_built):
         raise ToolOutputError(f"{MESSAGES} has an executable without a valid name")
-    return found
+    return executables_built
 
 
 def panic(folder: Path) -> str:
@@ -369,17 +369,20 @@ def panic(folder: Path) -> str:
 
 def why_cargo_failed(folder: Path) -> str:
     """Return why cargo failed: the first error with its place and a remedy; '' if it printed no error."""
-    said = tool_files.last_bytes(folder)
+    printed = tool_files.last_bytes(folder)
     # The first of many errors is the cause, and may be far from the end.
-    gave_up, first = _FAILED_CRATE.search(said), _ERROR.search(tool_files.first_text(folder)) or _ERROR.search(said)
+    gave_up, first = (
+        _FAILED_CRATE.search(printed),
+        _ERROR.search(tool_files.first_text(folder)) or _ERROR.search(printed),
+    )
     if not first:
         return ""
     parts = list(dict.fromkeys(match["what"] for match in (gave_up, first) if match))
     reason = ": ".join(tool_files.clean_name(part)[:_LONGEST_MESSAGE] for part in parts)
     reason += f" ({tool_files.clean_name(first['place'])})" if first["place"] else ""
-    remedies = [remedy for pattern, remedy in _REMEDIES.items() if re.search(pattern, said)]
-    if found := _AMBIGUOUS.search(said):
-        names = [tool_files.clean_name(name)[:_LONGEST_MESSAGE] for name in found["names"].split()[:_MOST_NAMED]]
+    remedies = [remedy for pattern, remedy in _REMEDIES.items() if re.search(pattern, printed)]
+    if ambiguous := _AMBIGUOUS.search(printed):
+        names = [tool_files.clean_name(name)[:_LONGEST_MESSAGE] for name in ambiguous["names"].split()[:_MOST_NAMED]]
         remedies.append(f"replace the name by one of these: {', '.join(names)}")
     return f"{reason}; {remedies[0]}" if remedies else reason
 
@@ -555,7 +558,7 @@ def invocations(call: Call) -> tuple[Invocation, ...]:
 
 
 def _invocation(call: Call, number: int, bench: _CargoBenchBench) -> Invocation:
-    own, env = [bench.ids[name] for name in call.chosen if name in bench.ids], dict(bench.env)
+    ids, env = [bench.ids[name] for name in call.chosen if name in bench.ids], dict(bench.env)
     if call.iterations:
         env |= {"LD_PRELOAD": str(call.clock), "PERFFLOW_CLOCK_READINGS": str(call.folder / _READINGS)}
     elif call.cpu_clock:
@@ -564,10 +567,10 @@ def _invocation(call: Call, number: int, bench: _CargoBenchBench) -> Invocation:
         if call.iterations:
             first = _MILLISECOND // _OF_LIBTEST[call.iterations]
             env |= {"PERFFLOW_CLOCK_EARLY": str(_EARLY), "PERFFLOW_CLOCK_EARLY_NS": str(first)}
-        chosen = (*own, "--exact") if own else _filter(call)
+        chosen = (*ids, "--exact") if ids else _filter(call)
         return Invocation((bench.program, "--bench", *chosen), env, _output_file(call, number, bench).name, bench.cwd)
     if bench.harness == _DIVAN:
-        chosen = ("--exact", *own) if own else _filter(call)
+        chosen = ("--exact", *ids) if ids else _filter(call)
         argv = (bench.program, "--bench", "--color=never", "--bytes-format=decimal", *_how_of_divan(call), *chosen)
         return Invocation(argv, env, _output_file(call, number, bench).name, bench.cwd)
     env["CRITERION_HOME"] = str(_criterion_folder(call, number))
@@ -579,7 +582,7 @@ def _invocation(call: Call, number: int, bench: _CargoBenchBench) -> Invocation:
         how = ("--bench", "--noplot", "--profile-time=1")
     elif call.effort is Effort.BRIEF:
         how = (*_CRITERION, *_brief(call))
-    chosen = (exactly(*own),) if own else _filter(call)
+    chosen = (exactly(*ids),) if ids else _filter(call)
     return Invocation((bench.program, *how, *chosen), env, cwd=bench.cwd)
 
 
@@ -629,9 +632,11 @@ def parse(call: Call, usage: Usage) -> Parsed:
         if bench.harness in (_LIBTEST, _DIVAN):
             text, ignored = tool_files.read_text(_output_file(call, number, bench)), frozenset[str]()
             if bench.harness == _LIBTEST:
-                ignored = frozenset(tool_files.clean_name(found["name"]) for found in _IGNORED.finditer(text))
-            found = libtest_readings(text) if bench.harness == _LIBTEST else divan_readings(text)
-            medians = _named(call, bench, found, ignored)
+                ignored = frozenset(
+                    tool_files.clean_name(readings_printed["name"]) for readings_printed in _IGNORED.finditer(text)
+                )
+            readings_printed = libtest_readings(text) if bench.harness == _LIBTEST else divan_readings(text)
+            medians = _named(call, bench, readings_printed, ignored)
             readings += _of_both_clocks(call, medians, clock, known) if clock else medians
         else:
             home = _criterion_folder(call, number)
@@ -679,19 +684,19 @@ def _criterion_readings(
     factor = _uncontended_factor(clock, usage, len(places)) if clock else None
     is_told = call.effort is Effort.BRIEF and call.pace and _brief(call) not in (_QUICK, _QUICKEST)
     for place in places:
-        found = read_criterion(place)
-        name = tool_files.clean_name(found.listed)
-        taken, wanted = len(found.seconds), _wanted(call)
-        if is_told and taken != wanted:
-            text = f"sets its own sample_size, so a process takes {taken} samples instead of {wanted}"
-            warnings[f"{tool_files.clean_name(found.name)[:80]} {text}"] = None
-        elapsed: Sequence[float] = clock.elapsed(found.nanoseconds) if clock else ()
+        batches = read_criterion(place)
+        name = tool_files.clean_name(batches.listed)
+        taken, usual = len(batches.seconds), _wanted(call)
+        if is_told and taken != usual:
+            text = f"sets its own sample_size, so a process takes {taken} samples instead of {usual}"
+            warnings[f"{tool_files.clean_name(batches.name)[:80]} {text}"] = None
+        elapsed: Sequence[float] = clock.elapsed(batches.nanoseconds) if clock else ()
         if factor:
-            cpu = reading_of_process("uncontended", [value * factor for value in found.seconds], name, found.batch)
+            cpu = reading_of_process("uncontended", [value * factor for value in batches.seconds], name, batches.batch)
             yield replace(cpu, at_most=True)
-            elapsed = [value * factor for value in found.nanoseconds] if call.core is not None else elapsed
-        for metric, values in found.series(elapsed):
-            yield reading_of_process(metric, values, name, found.batch)
+            elapsed = [value * factor for value in batches.nanoseconds] if call.core is not None else elapsed
+        for metric, values in batches.series(elapsed):
+            yield reading_of_process(metric, values, name, batches.batch)
 
 
 def libtest_readings(text: str) -> Iterator[Reading]:
@@ -709,13 +714,13 @@ def libtest_readings(text: str) -> Iterator[Reading]:
     lines = list(_MEASURED.finditer(text))
     if str(len(lines)) != result["measured"]:
         raise ToolOutputError(f"{result['measured'][:20]} benchmarks were measured, but {len(lines)} results found")
-    for found in lines:
-        name = tool_files.clean_name(found["name"])
+    for line in lines:
+        name = tool_files.clean_name(line["name"])
         # libtest prints an empty loop as 0 or 0.00.
-        nanoseconds = tool_files.number_in(found["time"].replace(",", ""), f"time of {name[:80]}")
+        nanoseconds = tool_files.number_in(line["time"].replace(",", ""), f"time of {name[:80]}")
         yield Reading("time", tool_files.positive(nanoseconds, f"time of {name[:80]}") * 1e-9, name)
-        if found["rate"]:
-            megabytes = tool_files.number_in(found["rate"].replace(",", ""), f"MB/s of {name[:80]}")
+        if line["rate"]:
+            megabytes = tool_files.number_in(line["rate"].replace(",", ""), f"MB/s of {name[:80]}")
             yield Reading("throughput", megabytes * 1e6, name)
 
 
@@ -754,19 +759,19 @@ def divan_readings(text: str) -> Iterator[Reading]:
 
 
 def _named(
-    call: Call, bench: _CargoBenchBench, found: Iterator[Reading], passed_over: AbstractSet[str] = frozenset()
+    call: Call, bench: _CargoBenchBench, readings: Iterator[Reading], passed_over: AbstractSet[str] = frozenset()
 ) -> list[Reading]:
     """Rename benchmarks to their listed names. Raises ToolOutputError unless exactly the listed ones were measured."""
-    wanted = call.chosen or bench.ids
-    shown = {tool_files.clean_name(own): name for name, own in bench.ids.items() if name in wanted}
+    chosen = call.chosen or bench.ids
+    shown = {tool_files.clean_name(own_id): name for name, own_id in bench.ids.items() if name in chosen}
     named = []
-    for reading in found:
+    for reading in readings:
         if reading.benchmark not in shown:
             raise ToolOutputError(f"{reading.benchmark[:80]} was measured, but was not listed")
         named.append(replace(reading, benchmark=shown[reading.benchmark]))
-    for own in sorted(shown.keys() - passed_over):
-        if shown[own] not in {reading.benchmark for reading in named}:
-            raise _no_result(call, f"the benchmark {own[:80]} left no result")
+    for own_id in sorted(shown.keys() - passed_over):
+        if shown[own_id] not in {reading.benchmark for reading in named}:
+            raise _no_result(call, f"the benchmark {own_id[:80]} left no result")
     return named
 
 

@@ -58,16 +58,20 @@ def parse(call: Call, usage: Usage) -> Parsed:
 
 def results(call: Call) -> Mapping[str, str]:
     """Return the absolute path of each executable by the name of its output. Raises ToolOutputError."""
-    found = _built(call)
+    executables = _built(call)
     # Several packages of a workspace may have executables of the same name.
-    times = Counter((item.kind, item.name) for item in found)
+    times = Counter((executable.kind, executable.name) for executable in executables)
     named: dict[str, str] = {}
-    for item in found:
-        own = item.name if times[item.kind, item.name] == 1 else f"{item.package}-{item.name}"
-        name = f"{_PREFIXES[item.kind]}{own}"
+    for executable in executables:
+        target = (
+            executable.name
+            if times[executable.kind, executable.name] == 1
+            else f"{executable.package}-{executable.name}"
+        )
+        name = f"{_PREFIXES[executable.kind]}{target}"
         # In expressions a hyphen is a minus sign, so names with underscores are added.
         for output in (name, name.replace("-", "_")):
-            if named.setdefault(output, item.path) != item.path:
+            if named.setdefault(output, executable.path) != executable.path:
                 alike = f"two executables have the same output name {output}"
                 raise ToolOutputError(f"{alike}: build them in separate steps")
     return dict(sorted(named.items()))

@@ -57,9 +57,9 @@ def parse(text: str, left_out: list[str]) -> Iterator[ResultSet]:
     Benchmarks whose value is negative, or a time of 0, are added to ``left_out`` instead: some run failed to measure.
     """
     content = text.partition("=")[2].strip().rstrip(";")
-    found = checked_json(_DataJsFile, tool_files.decoded(content, f"the JSON after `{_MARK} =`"))
-    several = len(found.entries) > 1
-    for suite, entries in found.entries.items():
+    data = checked_json(_DataJsFile, tool_files.decoded(content, f"the JSON after `{_MARK} =`"))
+    several = len(data.entries) > 1
+    for suite, entries in data.entries.items():
         for entry in entries:
             found_set = _set(suite if several else "", entry, left_out)
             if found_set:

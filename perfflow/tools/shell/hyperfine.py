@@ -3,9 +3,8 @@
 ``--shell`` is always given, since 1.x runs commands in a shell by default and 2.x does not. ``-i`` is never given: if
 the command fails, hyperfine exits with status 1 and leaves an export file of 0 bytes.
 
-Read ``hyperfine --export-json``: the format of 1.x, and ``schema_version`` 2 of hyperfine 2.x.
-
-1.x has the wall time of each run, but only the means of user and system time. These become samples of one value.
+``FORMAT`` reads files of ``hyperfine --export-json``: the format of 1.x, and ``schema_version`` 2 of hyperfine 2.x. 1.x
+has the wall time of each run, but only the means of user and system time. These become samples of one value.
 """
 
 from __future__ import annotations
@@ -164,11 +163,11 @@ def parse(call: Call, usage: Usage) -> Parsed:
     Raises ToolOutputError if the file is missing, empty or invalid, or reports that the command failed.
     """
     # hyperfine's message goes on to suggest -i, which would turn a failure into a fast run.
-    said = tool_files.last_words(call.folder).partition(". Use the")[0]
-    found = FORMAT.read(call.folder / _EXPORT, said)
-    if len({name for name, _ in found.benchmarks}) != 1:
+    last_line = tool_files.last_words(call.folder).partition(". Use the")[0]
+    results = FORMAT.read(call.folder / _EXPORT, last_line)
+    if len({name for name, _ in results.benchmarks}) != 1:
         raise ToolOutputError(f"{_EXPORT} does not hold exactly one result")
-    parsed = found.parsed(single=True)
+    parsed = results.parsed(single=True)
     return replace(parsed, readings=tuple(replace(reading, benchmark="") for reading in parsed.readings))
 
 

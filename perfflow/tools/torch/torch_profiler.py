@@ -5,14 +5,11 @@ traces. Several traces are those of several ranks. The docstring of each metric'
 ranks, their mean or the worst; it is None if no trace has the data. Shares are of the time of the steps
 (``ProfilerStep``), which exist if the profiler has a ``schedule``.
 
-One trace of ``torch.profiler``, folded: steps, loader, operators, regions, kernels, memory and all-reduces.
-
-Times are in µs, as in the file. Names of events and categories are those of Kineto in PyTorch 2.x. Events of one thread
-nest, so self time is a span's length minus that of the spans directly inside it, as in ``key_averages()``. An event
-takes 32 B of memory, so a trace of a gigabyte takes some hundred megabytes.
-
-The file, plain or gzipped, is a Chrome trace ("Trace Event Format" of Chromium, as Kineto's ``output_json.cpp`` writes
-it). It is read event by event.
+``read_trace`` folds one trace: steps, loader, operators, regions, kernels, memory and all-reduces. The file, plain or
+gzipped, is a Chrome trace ("Trace Event Format" of Chromium, as Kineto's ``output_json.cpp`` writes it). It is read
+event by event. An event takes 32 B of memory, so a trace of a gigabyte takes some hundred megabytes. Times are in µs,
+as in the file. Names of events and categories are those of Kineto in PyTorch 2.x. Events of one thread nest, so self
+time is a span's length minus that of the spans directly inside it, as in ``key_averages()``.
 """
 
 from __future__ import annotations
@@ -171,7 +168,7 @@ class FoldedTrace:
         """Sum self and total times by name, and find the next event after each call of an all-reduce."""
         order = sorted(range(0, len(thread), 3), key=lambda at: (thread[at], -thread[at + 1]))
         open_spans: list[tuple[float, OperatorSums, Stack]] = []
-        own: defaultdict[Stack, float] = defaultdict(float)
+        self_time: defaultdict[Stack, float] = defaultdict(float)
         called: list[Interval] = []
         for at in order:
             start, length, number = thread[at : at + 3]
@@ -188,13 +185,13 @@ class FoldedTrace:
             if open_spans:
                 end, parent, around = open_spans[-1]
                 parent.own -= min(length, end - start)
-                own[around] -= min(length, end - start)
+                self_time[around] -= min(length, end - start)
                 stack = (*around, row.name)
-            own[stack] += length
+            self_time[stack] += length
             open_spans.append((start + length, row, stack))
             if _ALLREDUCE_CALL.match(name):
                 called.append((start, start + length))
-        whole = {stack: round(spent * _NANOS) for stack, spent in own.items()}
+        whole = {stack: round(spent * _NANOS) for stack, spent in self_time.items()}
         self.stacks.append(Counter({stack: spent for stack, spent in whole.items() if spent > 0}))
 
 
@@ -254,7 +251,7 @@ class _TorchProfilerText:
         self.peek()
         while True:
             try:
-                found, end = _DECODER.raw_decode(self._text, self._at)
+                decoded, end = _DECODER.raw_decode(self._text, self._at)
             except (ValueError, RecursionError) as error:
                 if not self._more():
                     raise self.trouble() from error
@@ -262,7 +259,7 @@ class _TorchProfilerText:
             # A number at the end of a chunk may continue in the next one.
             if end < len(self._text) or not self._more():
                 self._at = end
-                return cast(object, found)
+                return cast(object, decoded)
 
     def trouble(self) -> ToolOutputError:
         """Return the error for an unexpected character or an unexpected end."""
@@ -443,17 +440,17 @@ def length(intervals: Iterable[Interval]) -> float:
 
 def within(intervals: Iterable[Interval], windows: Iterable[Interval]) -> list[Interval]:
     """Return the intersection of the union of the intervals with the union of the windows."""
-    first, second, found = union(intervals), union(windows), []
+    first, second, common = union(intervals), union(windows), []
     one = other = 0
     while one < len(first) and other < len(second):
         start, end = max(first[one][0], second[other][0]), min(first[one][1], second[other][1])
         if start < end:
-            found.append((start, end))
+            common.append((start, end))
         if first[one][1] <= second[other][1]:
             one += 1
         else:
             other += 1
-    return found
+    return common
 
 
 def dataloader_wait(traces: Sequence[FoldedTrace]) -> float | None:

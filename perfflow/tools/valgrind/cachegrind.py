@@ -65,24 +65,26 @@ def parse(call: Call[CachegrindOptions], usage: Usage) -> Parsed:
     Raises ToolOutputError if there is no file, or if a file is cut, invalid or does not add up.
     """
     options = call.options
-    found = callgrind.costs_of_a_run(call, NAME)
-    wanted = _INSTRUCTIONS | (_CACHES if options.cache else {}) | (_BRANCHES if options.branches else {})
+    costs_of_processes = callgrind.costs_of_a_run(call, NAME)
+    figures_of = _INSTRUCTIONS | (_CACHES if options.cache else {}) | (_BRANCHES if options.branches else {})
     figures: dict[str, float] = {}
-    for metric, (events, whole) in wanted.items():
-        count, of = (sum(costs.total(*text.split()) for costs in found) for text in (events, whole))
+    for metric, (events, whole) in figures_of.items():
+        count, of = (sum(costs.total(*text.split()) for costs in costs_of_processes) for text in (events, whole))
         # No rate if its denominator is 0.
         if of or not whole:
             figures[metric] = count / of if whole else count
-    said = callgrind.sum_warnings([costs.command for costs in found], "the figures are")
+    warnings = callgrind.sum_warnings([costs.command for costs in costs_of_processes], "the figures are")
     if options.branches:
-        said = ("branch_misses are simulated and differ from those of a real processor", *said)
+        warnings = ("branch_misses are simulated and differ from those of a real processor", *warnings)
     if options.cache:
         caches = f"I1 {options.i1}, D1 {options.d1}, LL {options.ll} (bytes, ways, line); cache_misses are those of LL"
-        said = (f"cache misses are simulated with caches {caches}", *said)
+        warnings = (f"cache misses are simulated with caches {caches}", *warnings)
     others = {
-        f"simulated {name}": wanted[metric][0].split() for metric, name in _CAUSE_EVENTS.items() if metric in wanted
+        f"simulated {name}": figures_of[metric][0].split()
+        for metric, name in _CAUSE_EVENTS.items()
+        if metric in figures_of
     }
-    return callgrind.parsed_of(call, found, figures, said, others)
+    return callgrind.parsed_of(call, costs_of_processes, figures, warnings, others)
 
 
 ADAPTER = callgrind.valgrind_tool(

@@ -3,24 +3,22 @@
 Counts are exactly repeatable whatever the load of the machine, so one run is enough. They do not include the effects of
 caches, branches or waiting. Python's hashes of strings differ between runs; PYTHONHASHSEED=0 fixes them.
 
-Read files of callgrind and cachegrind, and rank functions by executed instructions.
+``stacks_of_graph`` converts a call graph to stacks, which are estimates. callgrind records the cost of all calls of one
+function by another, but not the callers further up. The cost of a function is therefore divided among its callers in
+proportion to the cost of their calls, and so on up to a function without callers. This assumes that a call costs the
+same wherever its caller was called from. The own cost of each function is exact; the frames above it are estimates if a
+function has several callers.
 
-A file has cost lines under ``fl=`` (file), ``fn=`` (function) and ``ob=`` (object).
+``valgrind_invocation`` and the functions after it are for all tools of valgrind: they run a command and its children
+under one of them, and describe the processes that ran.
 
-Names may be compressed to ``(id) name`` and then ``(id)``, positions to ``+n``, ``-n`` and ``*``. The line after
-``calls=`` is the cost of the call, which is not added to the caller. ``cob=``, ``cfi=`` and ``cfn=`` name the callee,
-if they differ from the place of the call. ``fi=`` and ``fe=`` switch to and from inlined source; a function belongs to
-the file of the last ``fl=``. Every part of a file ends with ``totals:`` (cachegrind: ``summary:``), which must be the
-sum of its cost lines, so that a file that is cut or misread never gives a smaller figure.
-
-Convert a call graph to stacks, which are estimates.
-
-callgrind records the cost of all calls of one function by another, but not the callers further up. The cost of a
-function is therefore divided among its callers in proportion to the cost of their calls, and so on up to a function
-without callers. This assumes that a call costs the same wherever its caller was called from. The own cost of each
-function is exact; the frames above it are estimates if a function has several callers.
-
-Run a command and its children under one of valgrind's tools, and describe the processes that ran.
+``read`` reads files of callgrind and cachegrind, and ``hotspots_of`` ranks functions by executed instructions. A file
+has cost lines under ``fl=`` (file), ``fn=`` (function) and ``ob=`` (object). Names may be compressed to ``(id) name``
+and then ``(id)``, positions to ``+n``, ``-n`` and ``*``. The line after ``calls=`` is the cost of the call, which is
+not added to the caller. ``cob=``, ``cfi=`` and ``cfn=`` name the callee, if they differ from the place of the call.
+``fi=`` and ``fe=`` switch to and from inlined source; a function belongs to the file of the last ``fl=``. Every part of
+a file ends with ``totals:`` (cachegrind: ``summary:``), which must be the sum of its cost lines, so that a file that is
+cut or misread never gives a smaller figure.
 """
 
 from __future__ import annotations
@@ -134,11 +132,11 @@ def sum_warnings(commands: Sequence[str], what: str) -> tuple[str, ...]:
     """
     if len(commands) == 1:
         return ()
-    found = [f"{len(commands)} processes ran; {what} summed over them"]
+    warnings = [f"{len(commands)} processes ran; {what} summed over them"]
     if forked := next((command for command, count in Counter(commands).items() if count > 1), ""):
         name = tool_files.clean_name(forked)[:80]
-        found.append(f"{name!r} forked: its figures before the fork are counted again in each child")
-    return tuple(found)
+        warnings.append(f"{name!r} forked: its figures before the fork are counted again in each child")
+    return tuple(warnings)
 
 
 _COMPRESSED = re.compile(r"\((\d{1,9})\)(?: (.*))?\Z")
@@ -382,39 +380,39 @@ def costs_of_a_run(call: Call, source: str) -> list[Costs]:
 
 def parsed_of(
     call: Call[Seeded],
-    found: Sequence[Costs],
+    processes: Sequence[Costs],
     figures: Mapping[str, float],
-    said: Iterable[str],
+    warnings: Iterable[str],
     others: Sums = NO_SUMS,
 ) -> Parsed:
     """Return the figures with the functions and warnings; ``others`` is that of ``hotspots_of``."""
-    largest = max(found, key=lambda costs: (costs.total("Ir"), costs.path.name)).path.name
+    largest = max(processes, key=lambda costs: (costs.total("Ir"), costs.path.name)).path.name
     # The name is TOOL.PID.out.
     source = largest.partition(".")[0]
     if call.options.hash_seed:
-        said = (*said, *python_command.random_hashes(call.command))
+        warnings = (*warnings, *python_command.random_hashes(call.command))
     readings, profiles = tuple(Reading(*figure) for figure in figures.items()), (Profile(largest, source),)
-    return Parsed(readings, hotspots_of(found, source, others), profiles, tuple(said), costs_of(found))
+    return Parsed(readings, hotspots_of(processes, source, others), profiles, tuple(warnings), costs_of(processes))
 
 
-def hotspots_of(found: Iterable[Costs], source: str, others: Sums = NO_SUMS) -> tuple[Hotspot, ...]:
+def hotspots_of(processes: Iterable[Costs], source: str, others: Sums = NO_SUMS) -> tuple[Hotspot, ...]:
     """Rank the functions of all processes by their own instructions, the first event of the files.
 
     ``others`` are sums of further events by name. A function's cause lists those of which it has at least a tenth, the
     largest share first, and the line of inlined code if that is its costliest line.
     """
-    ranked, spots = _ranked(found), []
+    ranked, spots = _ranked(processes), []
     whole = sum(part.count for part in ranked)
     sums = [{name: sum(part.events[event] for event in of) for name, of in others.items()} for part in ranked]
     wholes = {name: sum(each[name] for each in sums) for name in others}
-    for part, own in zip(ranked[:_KEPT], sums, strict=False):
-        shares = sorted((-own[name] / of_all, name) for name, of_all in wholes.items() if of_all)
-        told = "".join(f", {-share:.0%} of the {name}" for share, name in shares if -share >= _CAUSE_SHARE)
+    for part, of_function in zip(ranked[:_KEPT], sums, strict=False):
+        shares = sorted((-of_function[name] / of_all, name) for name, of_all in wholes.items() if of_all)
+        details = "".join(f", {-share:.0%} of the {name}" for share, name in shares if -share >= _CAUSE_SHARE)
         hottest, position = _costliest(part.places.items()), part.position
         elsewhere = hottest and (tool_files.clean_name(hottest[0]), hottest[1]) != position
         if part.file and hottest and elsewhere and hottest[0] not in _UNKNOWN_FILES:
-            told += f", most in inlined {tool_files.clean_name(Path(hottest[0]).name)}:{hottest[1]}"
-        cause, share = f"measured: {part.count:,} instructions{told}", part.count / whole
+            details += f", most in inlined {tool_files.clean_name(Path(hottest[0]).name)}:{hottest[1]}"
+        cause, share = f"measured: {part.count:,} instructions{details}", part.count / whole
         spots.append(Hotspot(part.location, share, "instructions", source, *position, cause, share))
     return tuple(spots)
 
@@ -425,7 +423,7 @@ def costs_of(found: Iterable[Costs]) -> tuple[Cost, ...]:
 
 
 def stacks_of(found: Iterable[Costs]) -> Counter[Stack]:
-    """Return the combined call graphs of all processes as stacks; see ``call_graph``."""
+    """Return the combined call graphs of all processes as stacks; see ``stacks_of_graph``."""
     own, calls = Counter[str](), Counter[tuple[str, str]]()
     for costs in found:
         for function, places in costs.functions.items():
@@ -505,16 +503,16 @@ def parse(call: Call, usage: Usage) -> Parsed:
 
     Raises ToolOutputError if there is no file, or if a file is cut, invalid or does not add up.
     """
-    found = costs_of_a_run(call, NAME)
+    processes = costs_of_a_run(call, NAME)
     # The parts of one process share its number: callgrind.12.out.1, callgrind.12.out.
-    commands = {costs.path.name.split(".")[1]: costs.command for costs in found}
-    said = sum_warnings(list(commands.values()), "instructions are")
-    if any(trigger.startswith(_AT_FORK) for costs in found for trigger in costs.triggers):
+    commands = {costs.path.name.split(".")[1]: costs.command for costs in processes}
+    warnings = sum_warnings(list(commands.values()), "instructions are")
+    if any(trigger.startswith(_AT_FORK) for costs in processes for trigger in costs.triggers):
         # callgrind recognised the fork, so nothing is counted twice and the warning about that is dropped.
-        said = said[:1]
-    figures = {"instructions": sum(costs.total("Ir") for costs in found)}
-    parsed = parsed_of(call, found, figures, said)
-    (call.folder / _FOLDED).write_text(write_folded(stacks_of(found)), encoding="utf-8")
+        warnings = warnings[:1]
+    figures = {"instructions": sum(costs.total("Ir") for costs in processes)}
+    parsed = parsed_of(call, processes, figures, warnings)
+    (call.folder / _FOLDED).write_text(write_folded(stacks_of(processes)), encoding="utf-8")
     stacks = StackCounts("instructions", "instructions", is_call_pairs=True)
     return replace(parsed, profiles=(*parsed.profiles, Profile(_FOLDED, "folded", stacks)))
 

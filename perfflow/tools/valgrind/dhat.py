@@ -131,30 +131,30 @@ def parse(call: Call[DhatOptions], usage: Usage) -> Parsed:
             f"the program did not write {tool_files.clean_name(call.options.report)[:100]!r}: keep a `dhat::Profiler` "
             "in main until it returns, or set `report` to the file that the program writes"
         )
-    found = [_read(path) for path in paths]
-    points = [point for process in found for point in process.points]
+    processes = [_read(path) for path in paths]
+    points = [point for process in processes for point in process.points]
     if not any(point.size for point in points):
         raise ToolOutputError(f"{NAME} {massif.NO_ALLOCATION}")
-    largest = max(found, key=lambda process: process[:2])
+    largest = max(processes, key=lambda process: process[:2])
     mode = largest.file.mode
-    if any(process.file.mode != mode for process in found):
+    if any(process.file.mode != mode for process in processes):
         raise ToolOutputError("one file counts the heap and another ad-hoc units: use a separate step for each")
     harness = call.harness
     points = [point for point in points if not massif.is_of_harness(point.frames, harness)] if harness else points
-    wanted = _within(call.options.within, call.folder, points)
+    chosen = _within(call.options.within, call.folder, points)
     (size, blocks), unit, *words = mode
-    sums = {size: sum(point.size for point in wanted), blocks: sum(point.blocks for point in wanted)}
+    sums = {size: sum(point.size for point in chosen), blocks: sum(point.blocks for point in chosen)}
     if mode is _HEAP and not call.options.within:
         sums["heap_peak"] = largest.peak
-    sizes = [(point.holder, point.size) for point in wanted]
-    counts = [(point.holder, point.blocks) for point in wanted]
+    sizes = [(point.holder, point.size) for point in chosen]
+    counts = [(point.holder, point.blocks) for point in chosen]
 
     def cause(bytes_: int, number: int) -> str:
         return f"{bytes_:,} {words[0]} in {number:,} {words[1]}{'s' if number != 1 else ''}"
 
     readings = tuple(Reading(metric, tool_files.number(value, metric)) for metric, value in sums.items())
     spots = massif.ranked_frames(sizes, NAME, unit, cause, counts)
-    warnings = tuple(_warnings(call, found, largest, wanted, sums))
+    warnings = tuple(_warnings(call, processes, largest, chosen, sums))
     costs = (*costs_of(sizes, size), *costs_of(counts, blocks))
     return Parsed(readings, spots, (Profile(largest.name, NAME),), warnings, costs)
 
@@ -182,33 +182,33 @@ def _within(glob: str, folder: Path, points: Sequence[_Point]) -> Sequence[_Poin
     if not glob:
         return points
     within = Within(glob, tool_files.read_lines(folder / "symbols"))
-    found = [point for point in points if any(within.names(frame.name, frame.frame.file) for frame in point.frames)]
-    if not found:
+    below = [point for point in points if any(within.names(frame.name, frame.frame.file) for frame in point.frames)]
+    if not below:
         within.require()
         if not any(frame.own for point in points for frame in point.frames):
             raise ToolOutputError(
                 f"nothing was allocated under {glob!r}, but without debug information inlined functions are not "
                 "visible: build the program with -g (in Rust `debug = 1`)"
             )
-    return found
+    return below
 
 
 def _warnings(
     call: Call[DhatOptions],
-    found: Sequence[_DhatProcess],
+    processes: Sequence[_DhatProcess],
     largest: _DhatProcess,
-    wanted: Sequence[_Point],
+    chosen: Sequence[_Point],
     metrics: Collection[str],
 ) -> Iterator[str]:
     """Yield warnings about summed processes, and about allocations that ``within`` may have missed."""
     summed, counted, *_ = metrics
-    yield from callgrind.sum_warnings([process.file.command for process in found], f"{summed} and {counted} are")
-    if len(found) > 1 and "heap_peak" in metrics:
+    yield from callgrind.sum_warnings([process.file.command for process in processes], f"{summed} and {counted} are")
+    if len(processes) > 1 and "heap_peak" in metrics:
         yield f"heap_peak is that of {tool_files.clean_name(largest.file.command)[:80]!r} alone"
     within = call.options.within
-    if within and not any(point.size for point in wanted):
+    if within and not any(point.size for point in chosen):
         yield f"nothing was allocated under {within!r}, or it was never called; the program has such a function"
-    if within and any(len(point.frames) >= _DEEPEST for process in found for point in process.points):
+    if within and any(len(point.frames) >= _DEEPEST for process in processes for point in process.points):
         yield f"stacks of more than {_DEEPEST} frames are cut, so an allocation under {within!r} may be missed"
     if not call.options.report:
         yield from python_command.hidden_objects(call.command)
@@ -244,14 +244,14 @@ class Within:
         if "::" in _without_arguments(name) or not python_command.is_own(file):
             return False
         meant = _of_file(self._named.get(_last_part(name), []), file)
-        wanted, others = list(filter(self._fits, meant)), list(filterfalse(self._fits, meant))
-        if wanted and others:
+        fitting, others = list(filter(self._fits, meant)), list(filterfalse(self._fits, meant))
+        if fitting and others:
             raise ToolOutputError(
                 f"`within: {self._shown}`: the inlined {tool_files.clean_name(name)} that allocates may be "
-                f"{tool_files.clean_name(wanted[0])} or {tool_files.clean_name(others[0])}: write `within: "
+                f"{tool_files.clean_name(fitting[0])} or {tool_files.clean_name(others[0])}: write `within: "
                 f"{tool_files.clean_name(symbol_names.in_module(name, file))}` to count both"
             )
-        return bool(wanted)
+        return bool(fitting)
 
     def require(self) -> None:
         """Raise ToolOutputError if no program has a matching function, since a figure of 0 would be meaningless."""

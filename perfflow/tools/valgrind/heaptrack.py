@@ -155,8 +155,8 @@ def _read(path: Path) -> tuple[dict[str, list[_Counted]], dict[str, float]]:
     for match in _STACK.finditer(text):
         if _FRAME.sub("", match["frames"]):
             raise ToolOutputError(f"{path.name} has a stack with lines that are not frames: {match[0][:80]!r}")
-        found = [frame for frame in _FRAME.finditer(match["frames"]) if frame["name"]]
-        stack = [massif.frame_of(frame["name"], frame["file"] or "", int(frame["line"] or 0)) for frame in found]
+        named_frames = [frame for frame in _FRAME.finditer(match["frames"]) if frame["name"]]
+        stack = [massif.frame_of(frame["name"], frame["file"] or "", int(frame["line"] or 0)) for frame in named_frames]
         places["temporary" if match["temporary"] else "calls"].append((stack, int(match["count"])))
     rest = _STACK.sub("", text)
     if stray := re.search(r"^  .*", rest, re.MULTILINE):

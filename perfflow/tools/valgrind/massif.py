@@ -4,10 +4,9 @@ Each process writes one file with its process id in the name. A program that cal
 of the last program only. Python's small-object allocator hides allocations from valgrind; PYTHONMALLOC turns it off,
 unless python runs with -E or -I.
 
-Parse frames of heap tools, ``0x4A: grab (hot.c:18)``, and recognise functions that allocate for others.
-
-Rust's crate dhat adds a column after the line. Rankings skip allocators and containers, since their callers cause the
-allocations.
+``HeapFrame`` and the functions after it are for all heap tools: they parse frames, ``0x4A: grab (hot.c:18)``, and
+recognise functions that allocate for others. Rust's crate dhat adds a column after the line. Rankings skip allocators
+and containers, since their callers cause the allocations.
 """
 
 from __future__ import annotations
@@ -269,12 +268,12 @@ def _holders(tree: _Tree, harness: str) -> Iterator[tuple[Frame, int, bool]]:
         if node.depth > known_to:
             continue
         # The root and massif's sums of places below its threshold are not frames.
-        found = read_frames(node.text) if node.depth and not _BELOW.match(node.text) else None
-        stack[node.depth :] = [found]
-        known_to = node.depth if found and found.own else _DEEPEST + 1
+        heap_frame = read_frames(node.text) if node.depth and not _BELOW.match(node.text) else None
+        stack[node.depth :] = [heap_frame]
+        known_to = node.depth if heap_frame and heap_frame.own else _DEEPEST + 1
         frames = [*filter(None, stack)]
-        if found and found.own:
-            yield found.frame, node.size, is_of_harness(frames, harness)
+        if heap_frame and heap_frame.own:
+            yield heap_frame.frame, node.size, is_of_harness(frames, harness)
         elif node.size > node.known:
             holder = holder_of(frames, "[many small places]")
             yield holder, node.size - node.known, is_of_harness(frames, harness)
