@@ -1,40 +1,51 @@
-"""The permutation test for few expensive runs, and the interim analyses."""
+"""The permutation test for few expensive runs, unpaired values, and the interim analyses."""
 
 from __future__ import annotations
 
 import itertools
 import math
 import random
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
 from perfflow.model.readings import SCHEDULES, Design
-from perfflow.stats.paired_test import Looks, blocks_of, look_confidence, paired_p, permutation_interval, permutation_p
+from perfflow.stats import paired_test
+from perfflow.stats.paired_test import blocks_of, paired_p, permutation_interval, permutation_p, unpaired_interval
+from tests.stats.test_statistics import ends, samples
 
 TIMES = st.lists(st.floats(0.5, 2.0), min_size=5, max_size=5)
+SIDE = st.lists(st.floats(min_value=1e-9, max_value=1e9), min_size=1, max_size=30)
+ANY = -math.inf, math.inf
+LOOKS, FEW, LAYOUTS = (SCHEDULES[design] for design in (Design.LOOKS, Design.FEW, Design.LAYOUTS))
+
+
+def lognormal(rng: np.random.Generator, n: int, effect: float = 0.1) -> tuple[list[float], list[float]]:
+    return rng.lognormal(0, 0.1, n).tolist(), rng.lognormal(effect, 0.1, n).tolist()
+
+
+# -- the permutation test
 
 
 @pytest.mark.parametrize("seed", range(20))
 @pytest.mark.parametrize("n", [3, 5, 6])
 def test_permutation_p_is_scipys(seed: int, n: int) -> None:
-    rng = np.random.default_rng(seed)
-    a, b = rng.lognormal(0, 0.1, n), rng.lognormal(0.1, 0.1, n)
+    a, b = lognormal(np.random.default_rng(seed), n)
     oracle = stats.permutation_test(
         (np.log(a), np.log(b)), lambda x, y: abs(np.mean(x) - np.mean(y)), alternative="greater", n_resamples=10**6
     )
-    assert permutation_p(a.tolist(), b.tolist()) == pytest.approx(float(oracle.pvalue), rel=1e-9)
+    assert permutation_p(a, b) == pytest.approx(float(oracle.pvalue), rel=1e-9)
 
 
 def test_five_and_five_can_prove_a_change_at_one_percent_and_four_and_four_cannot() -> None:
-    five = permutation_interval([1.0, 1.01, 1.02, 1.03, 1.04], [2.0, 2.01, 2.02, 2.03, 2.04], 0.99)
-    assert five.low > math.log(1.8)
-    assert permutation_p([1.0, 1.01, 1.02, 1.03, 1.04], [2.0, 2.01, 2.02, 2.03, 2.04]) == pytest.approx(2 / 252)
-    four = permutation_interval([1.0, 1.01, 1.02, 1.03], [2.0, 2.01, 2.02, 2.03], 0.99)
-    assert (four.low, four.high) == (-math.inf, math.inf)
+    a, b = [1.0, 1.01, 1.02, 1.03, 1.04], [2.0, 2.01, 2.02, 2.03, 2.04]
+    assert permutation_interval(a, b, 0.99).low > math.log(1.8)
+    assert permutation_p(a, b) == pytest.approx(2 / 252)
+    assert ends(permutation_interval(a[:4], b[:4], 0.99))[1:] == [*ANY]
 
 
 @given(a=TIMES, b=TIMES)
@@ -44,19 +55,6 @@ def test_swapping_the_sides_negates_the_interval(a: list[float], b: list[float])
     width = forward.high - forward.low
     assert (backward.low, backward.high) == pytest.approx((-forward.high, -forward.low), abs=0.01 * width + 1e-6)
     assert forward.low <= forward.estimate <= forward.high
-
-
-def test_false_alarms_of_the_permutation_test_are_at_most_nominal() -> None:
-    rng = random.Random(3)
-    alarms = 0
-    trials = 2000
-    for _ in range(trials):
-        drift = [math.exp(0.2 * k * rng.random() + rng.paretovariate(1.2) * 0.05) for k in range(10)]
-        chosen = set(rng.sample(range(10), 5))
-        a = [drift[k] for k in range(10) if k in chosen]
-        b = [drift[k] for k in range(10) if k not in chosen]
-        alarms += permutation_p(a, b) <= 0.01
-    assert stats.binomtest(alarms, trials, 0.01, alternative="greater").pvalue > 0.001
 
 
 def enumerated(baseline: list[float], candidate: list[float], blocks: list[int], slack: float) -> float:
@@ -86,19 +84,113 @@ def test_orders_within_blocks_are_counted_as_enumeration_does(data: st.DataObjec
 def test_orders_within_blocks_of_plain_noise_are_counted_exactly(blocks: list[int]) -> None:
     rng = np.random.default_rng(sum(blocks))
     for _ in range(5):
-        a, b = (rng.lognormal(shift, 0.1, sum(blocks)).tolist() for shift in (0.0, 0.1))
+        a, b = lognormal(rng, sum(blocks))
         assert permutation_p(a, b, 0.0, blocks) == pytest.approx(enumerated(a, b, blocks, 1e-12), rel=0.02, abs=0.01)
 
 
-def test_one_block_is_counted_without_rounding() -> None:
-    rng = np.random.default_rng(1)
-    a, b = rng.lognormal(0, 0.1, 5).tolist(), rng.lognormal(0.1, 0.1, 5).tolist()
+def test_blocks_without_rounding_and_without_a_difference() -> None:
+    a, b = lognormal(np.random.default_rng(1), 5)
     assert permutation_p(a, b, 0.0, [5]) == permutation_p(a, b)
     assert permutation_interval(a, b, 0.99, [5]) == permutation_interval(a, b, 0.99)
+    assert permutation_p([2.0] * 8, [2.0] * 8, 0.0, (5, 3)) == 1
+
+
+def test_a_permutation_interval_ends_where_its_p_is_the_error() -> None:
+    rng = np.random.default_rng(3)
+    for blocks in ((), (5, 3)):
+        a, b = lognormal(rng, 8, 0.2)
+        found = permutation_interval(a, b, 0.99, blocks)
+        assert found.estimate == pytest.approx(float(np.mean(np.log(b)) - np.mean(np.log(a))))
+        for end, sign in ((found.low, -1), (found.high, 1)):
+            reach = sign * abs(end - found.estimate)
+            inside, outside = (permutation_p(a, b, end + step * reach, blocks) for step in (-0.01, 0.01))
+            assert outside <= 0.01 < inside * 1.2
+
+
+def test_intervals_of_runs_in_random_order_are_the_same_in_every_version() -> None:
+    a, b = samples(8)
+    for found, expected in (
+        (permutation_interval(a, b, 0.99), [0.1298181005963, -0.08699780288908, 0.3165194864571]),
+        (permutation_interval(a, b, 0.99, (5, 3)), [0.1298181005963, -0.09621436814892, 0.3222185963179]),
+        (unpaired_interval(a, b[:5], 0.99), [0.1585500824212, -0.4921780639482, 0.8092782287905]),
+    ):
+        assert ends(found) == pytest.approx(expected, rel=1e-11)
+    assert permutation_p(a, b, 0.0, (5, 3)) == pytest.approx(0.0928571428571429, rel=1e-12)
+
+
+# -- unpaired values
+
+
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize(("n", "m"), [(2, 2), (2, 9), (10, 10), (7, 60), (300, 200)])
+def test_it_is_welchs_with_three_times_the_half_width(seed: int, n: int, m: int) -> None:
+    draw = random.Random(f"{seed} {n} {m}")
+    a = [draw.lognormvariate(-3, draw.choice((0.01, 0.3))) for _ in range(n)]
+    b = [draw.lognormvariate(-3.1, draw.choice((0.02, 0.2))) for _ in range(m)]
+    theirs = stats.ttest_ind(np.log(b), np.log(a), equal_var=False).confidence_interval(0.99)
+    middle, half = (theirs.low + theirs.high) / 2, paired_test.SESSIONS * (theirs.high - theirs.low) / 2
+    expected = [middle, middle - half, middle + half]
+    assert ends(unpaired_interval(a, b, 0.99)) == pytest.approx(expected, rel=1e-7, abs=1e-12)
+
+
+@settings(deadline=None)
+@given(SIDE, SIDE, st.floats(min_value=0.01, max_value=100))
+def test_swapped_sides_mirror_it_and_a_factor_moves_it(a: list[float], b: list[float], factor: float) -> None:
+    there, back = unpaired_interval(a, b, 0.99), unpaired_interval(b, a, 0.99)
+    assert there.estimate == pytest.approx(-back.estimate, abs=1e-12)
+    assert (there.low, there.high) == pytest.approx((-back.high, -back.low), rel=1e-9, abs=1e-12)
+    moved = unpaired_interval(a, [value * factor for value in b], 0.99)
+    assert moved.estimate == pytest.approx(there.estimate + math.log(factor), abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("n", "m", "spread", "known"),
+    [
+        # With one value on a side nothing is known.
+        *[(1, 1, 0.1, False), (1, 3, 0.1, False), (2, 1, 0.1, False)],
+        # Without any spread as many values are needed as a permutation needs. Of 2 + 2 equal values, 2 of 6 assignments
+        # to the sides are as extreme, of 4 + 4 2 of 70, of 4 + 5 2 of 126, and of 5 + 5 2 of 252, less than 1%.
+        *[(2, 2, 0.0, False), (4, 4, 0.0, False), (4, 5, 0.0, False), (5, 5, 0.0, True)],
+    ],
+)
+def test_the_values_that_unpaired_sides_need(n: int, m: int, spread: float, *, known: bool) -> None:
+    a, b = ([start + spread * number for number in range(count)] for start, count in ((1.0, n), (2.0, m)))
+    found, old, new = unpaired_interval(a, b, 0.99), paired_test.log_mean(a), paired_test.log_mean(b)
+    by_means = paired_test.interval_of_log_means(old, new, 0.99)
+    expected = (pytest.approx(math.log(2)),) * 2 if known else ANY
+    assert (found.low, found.high) == expected
+    assert found.estimate == by_means.estimate == new.mean - old.mean
+    if spread:
+        assert (by_means.low, by_means.high) == ANY
+
+
+# -- interim analyses
+
+
+def test_the_limits_of_confirmations_and_the_sizes_of_blocks() -> None:
+    assert paired_test.CONFIRMING[:5] == (6, 8, 11, 15, 20)
+    limits = (paired_test.ENOUGH, paired_test.CONFIRMED, paired_test.UNLIKELY, paired_test.MANY)
+    assert limits == (11, 0.05, 0.2, 12)
+    assert (paired_test.FEW, paired_test.FEW_MORE) == (5, 3)
+
+
+def test_between_two_looks_the_next_one_counts_and_after_the_last_the_last() -> None:
+    looks = ((11, 0.0059), (15, 0.0015), (20, 0.001), (64, 0.0016))
+    expected = {1: 59, 11: 59, 12: 15, 15: 15, 16: 10, 64: 16, 65: 16, 9999: 16}
+    found = {pairs: 10_000 * (1 - paired_test.look_confidence(pairs, looks)) for pairs in expected}
+    assert found == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("schedule", [LOOKS, FEW, LAYOUTS], ids=["looks", "few", "layouts"])
+def test_the_looks_spend_one_percent(schedule: Sequence[tuple[int, float]]) -> None:
+    assert sum(alpha for _, alpha in schedule) == pytest.approx(0.01)
+    assert [runs for runs, _ in schedule] == sorted({runs for runs, _ in schedule})
+    # A share that the number of pairs cannot reach would be wasted.
+    assert schedule is FEW or all(2.0 ** (1 - pairs) <= alpha for pairs, alpha in schedule)
 
 
 def test_the_fewest_runs_of_each_look_can_prove_a_change() -> None:
-    for runs, alpha in SCHEDULES[Design.FEW][:4]:
+    for runs, alpha in FEW[:4]:
         blocks = blocks_of(runs)
         assert sum(blocks) == runs
         a, b = [1.0 + k / 1000 for k in range(runs)], [2.0 + k / 1000 for k in range(runs)]
@@ -124,7 +216,7 @@ def blocks_of_noise(rng: random.Random, runs: int, tick: float) -> tuple[list[fl
 
 
 @pytest.mark.parametrize("tick", [0.0, 0.1])
-@pytest.mark.parametrize("runs", [8, 14])
+@pytest.mark.parametrize("runs", [5, 8, 14])
 def test_false_alarms_of_blocks_are_at_most_nominal(runs: int, tick: float) -> None:
     rng, trials = random.Random(runs), 1000
     found = [permutation_p(*blocks_of_noise(rng, runs, tick), 0.0, blocks_of(runs)) for _ in range(trials)]
@@ -135,37 +227,19 @@ def test_false_alarms_of_blocks_are_at_most_nominal(runs: int, tick: float) -> N
 
 def test_the_looks_of_few_runs_raise_no_more_alarms_than_they_may_spend() -> None:
     rng, trials = random.Random(5), 400
+    looks = [(runs, alpha) for runs, alpha in FEW if runs <= 35]
     alarms = 0
     for _ in range(trials):
         a, b = blocks_of_noise(rng, 35, 0.0)
-        alarms += any(
-            permutation_p(a[:runs], b[:runs], 0.0, blocks_of(runs)) <= alpha
-            for runs, alpha in SCHEDULES[Design.FEW]
-            if runs <= 35
-        )
+        alarms += any(permutation_p(a[:runs], b[:runs], 0.0, blocks_of(runs)) <= alpha for runs, alpha in looks)
     assert stats.binomtest(alarms, trials, 0.01, alternative="greater").pvalue > 0.001
-
-
-@pytest.mark.parametrize("schedule", [SCHEDULES[design] for design in (Design.LOOKS, Design.FEW)])
-def test_the_looks_spend_one_percent(schedule: Looks) -> None:
-    assert sum(alpha for _, alpha in schedule) == pytest.approx(0.01)
-    assert [runs for runs, _ in schedule] == sorted({runs for runs, _ in schedule})
-    last, least = schedule[-1]
-    assert look_confidence(1, schedule) == 1 - schedule[0][1]
-    assert look_confidence(last + 1000, schedule) == 1 - least
-
-
-def test_between_two_looks_the_next_one_is_judged() -> None:
-    assert look_confidence(12, SCHEDULES[Design.LOOKS]) == look_confidence(15, SCHEDULES[Design.LOOKS])
-    assert look_confidence(65, SCHEDULES[Design.LOOKS]) == look_confidence(90, SCHEDULES[Design.LOOKS])
 
 
 def test_looking_again_and_again_raises_no_more_alarms_than_it_may_spend() -> None:
     """Identical programs under a random walk with Pareto bursts, pairs in coin-flip order, judged at every look."""
-    rng = random.Random(11)
-    looks = [(pairs, alpha) for pairs, alpha in SCHEDULES[Design.LOOKS] if pairs <= 360]
+    rng, trials = random.Random(11), 150
+    looks = [(pairs, alpha) for pairs, alpha in LOOKS if pairs <= 360]
     alarms = 0
-    trials = 150
     for _ in range(trials):
         level = 0.0
         a, b = [], []

@@ -11,30 +11,10 @@ from tests.verdict.records import criteria, ended, judged, planned, reading
 
 L4 = "NVIDIA L4"
 # On compute capability 8.9 an SM holds 48 warps: 5 blocks of 8 warps with 48 registers a thread.
-KERNEL: Mapping[str, Any] = {
-    "name": "gemm",
-    "source": "ncu",
-    "benchmark": "gemm",
-    "tree": "baseline",
-    "device": L4,
-    "capability": "8.9",
-    "launches": 3,
-    "seconds": 1e-3,
-    "share": 1.0,
-    "grid": 580,
-    "threads": 256,
-    "registers": 48,
-    "shared_static": 0,
-    "shared_dynamic": 0,
-    "occupancy": 0.7,
-    "occupancy_theoretical": 40 / 48,
-    "limiters": ["registers"],
-    "sm_share": 0.3,
-    "memory_share": 0.8,
-    "issued": 0.2,
-    "waves": 2.0,
-    "precision": "f32",
-}
+KERNEL: dict[str, Any] = {"name": "gemm", "source": "ncu", "benchmark": "gemm", "tree": "baseline", "precision": "f32"}
+KERNEL |= {"device": L4, "capability": "8.9", "launches": 3, "seconds": 1e-3, "share": 1.0, "grid": 580, "threads": 256}
+KERNEL |= {"registers": 48, "shared_static": 0, "shared_dynamic": 0, "occupancy": 0.7, "limiters": ["registers"]}
+KERNEL |= {"occupancy_theoretical": 40 / 48, "sm_share": 0.3, "memory_share": 0.8, "issued": 0.2, "waves": 2.0}
 
 
 def kernel(**keys: Any) -> dict[str, Any]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from typing import Any
 
 import pytest
 
@@ -13,25 +12,22 @@ from perfflow.model.result import PlannedStep
 from perfflow.store.record import Record
 from perfflow.store.result_file import CalibrationFinding
 from perfflow.verdict.calibration import Trial, findings
-from tests.verdict.records import planned, reading
+from tests.verdict.records import beside, pairs, planned
+
+Pairs = list[tuple[float, float]]
 
 
-def trial(values: Sequence[tuple[float, float]], *, complete: bool = True, seconds: float = 1.0, **keys: Any) -> Trial:
+def trial(values: Pairs, *, complete: bool = True, seconds: float = 1.0, exact: bool = False) -> Trial:
     record = Record(planned={"b": PlannedStep.model_validate(planned("b"))})
-    for baseline, candidate in values:
-        event: dict[str, Any] = {"event": "sample", "step": "b", "design": keys.get("design", "looks")}
-        for side, value in (("baseline", baseline), ("candidate", candidate)):
-            event[side] = [
-                reading("time", value * 3),
-                reading("cpu", value, exact=keys.get("exact", False)),
-                reading("uncontended", value),
-                reading("page_faults", 100.0),
-            ]
-        record.fold(event)
+    for before, after in values:
+        event = pairs("b", [before], [after], "cpu", exact=exact)
+        for metric, factor in (("uncontended", 1), ("time", 3)):
+            beside(event, metric, factor * before, factor * after)
+        record.fold(beside(event, "page_faults", 100.0, 100.0)[0] | {"design": "looks"})
     return Trial(record, {"b": seconds}, complete)
 
 
-def noisy(seed: int, count: int = 10, spread: float = 0.01, factor: float = 1.0) -> list[tuple[float, float]]:
+def noisy(seed: int, count: int = 10, spread: float = 0.01, factor: float = 1.0) -> Pairs:
     chance = random.Random(seed)
     return [
         (0.02 * chance.lognormvariate(0, spread), 0.02 * factor * chance.lognormvariate(0, spread))
@@ -48,29 +44,23 @@ def test_noise_same_and_what_a_comparison_takes() -> None:
     assert set(seen) == {"time", "cpu", "uncontended"}
     row = seen["cpu"]
     assert row.noise == pytest.approx(0.01 * 2**0.5, rel=0.25)
-    assert (row.trials, row.alarms, row.same, row.pairs) == (9, 0, 9, 10)
-    assert row.seconds == pytest.approx(0.9)
+    assert (row.trials, row.alarms, row.same, row.pairs, row.replayed) == (9, 0, 9, 10, 90)
+    assert (row.seconds, row.within) == pytest.approx((0.9, 90 * 0.09))
     assert row.alarm_bound == pytest.approx(1 - 0.05 ** (1 / 9), rel=1e-6)
     assert row.smallest_change is not None
-    assert row.replayed == 90
-    assert row.within == pytest.approx(90 * 0.09)
-
-
-def test_the_metric_the_verdict_rests_on_is_marked_with_its_reason() -> None:
-    seen = found([trial(noisy(seed)) for seed in range(3)])
+    # The metric that the verdict rests on is marked with its reason.
     assert [name for name, item in seen.items() if item.judged] == ["cpu"]
-    assert "only computes" in seen["cpu"].why
+    assert "only computes" in row.why
     assert seen["time"].why == ""
 
 
 def test_a_change_proven_between_equals_is_an_alarm() -> None:
-    seen = found([trial(noisy(1)), trial(noisy(2, factor=1.5)), trial(noisy(3, spread=0.5))])
-    assert (seen["cpu"].alarms, seen["cpu"].same) == (1, 1)
+    row = found([trial(noisy(1)), trial(noisy(2, factor=1.5)), trial(noisy(3, spread=0.5))])["cpu"]
+    assert (row.alarms, row.same) == (1, 1)
 
 
 def test_a_comparison_that_was_cut_short_is_noise_and_no_verdict() -> None:
-    seen = found([trial(noisy(1, count=4, factor=3.0), complete=False)])
-    row = seen["cpu"]
+    row = found([trial(noisy(1, count=4, factor=3.0), complete=False)])["cpu"]
     assert row.noise is not None
     assert (row.trials, row.alarms, row.alarm_bound, row.pairs, row.smallest_change) == (0, 0, None, None, None)
     assert found([trial(noisy(1, count=2), complete=False)])["cpu"].noise is None
@@ -87,21 +77,16 @@ def test_benchmarks_stand_in_the_order_of_the_suite_not_of_the_rounds() -> None:
     record = Record(planned={"s": PlannedStep.model_validate(planned("s"))})
     for name in ("c", "a", "b"):
         for metric in ("cpu", "time"):
-            values = [reading(metric, 1.0, benchmark=name)]
-            record.fold({"event": "sample", "step": "s", "design": "looks", "baseline": values, "candidate": values})
-    seen = findings("s", [Trial(record, {"a": 1.0, "b": 1.0, "c": 1.0}, complete=True)], Criteria(), 20.0, 1)
-    assert [(item.benchmark, item.metric) for item in seen] == [
-        (name, metric) for name in "abc" for metric in ("time", "cpu")
-    ]
+            record.fold(pairs("s", [1.0], [1.0], metric, benchmark=name)[0] | {"design": "looks"})
+    seen = findings("s", [Trial(record, dict.fromkeys("abc", 1.0), complete=True)], Criteria(), 20.0, 1)
+    every = [(name, metric) for name in "abc" for metric in ("time", "cpu")]
+    assert [(item.benchmark, item.metric) for item in seen] == every
 
 
-def test_exact_figures_are_said_to_be_exact() -> None:
-    seen = found([trial([(2.0, 2.0)] * 40, exact=True)])
-    assert seen["cpu"].exact
-    assert seen["cpu"].noise is None
+@pytest.mark.parametrize(
+    ("values", "exact", "is_exact"), [([(2.0, 2.0)] * 40, True, True), ([(0.0, 0.0)] * 10, False, None)]
+)
+def test_exact_figures_and_zeros_have_no_noise(values: Pairs, exact: bool, is_exact: bool | None) -> None:
+    row = found([trial(values, exact=exact)])["cpu"]
+    assert (row.noise, is_exact in (None, row.exact)) == (None, True)
     assert not found([trial(noisy(1), exact=True)])["cpu"].exact
-
-
-def test_zeros_are_no_pairs() -> None:
-    seen = found([trial([(0.0, 0.0)] * 10)])
-    assert seen["cpu"].noise is None

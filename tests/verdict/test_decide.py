@@ -4,164 +4,162 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from perfflow.model.criteria import Thresholds
-from perfflow.model.metrics import METRICS, Better, Metric
+from perfflow.model.metrics import METRICS, Better
 from perfflow.model.readings import Side
+from perfflow.model.result import Decision
 from perfflow.stats.paired_test import Interval
-from perfflow.verdict.comparison import ComparedMetric, SideSummary
-from perfflow.verdict.decide import MAX_MORE, Ruling, excludes_zero, rule, settled, worse_of
+from perfflow.verdict import decide
+from perfflow.verdict.comparison import Layouts
+from perfflow.verdict.decide import Ruling, after_rebuild, excludes_zero, rule, settled, worse_of
+from tests.verdict.comparisons import moved
 
-TIME, RATE, HEAP = METRICS["time"], METRICS["rate"], METRICS["heap_peak"]
-ONE = SideSummary(1.0, 0.9, 1.1, 10, (1.0,) * 10)
-
-
-def comparison(estimate: float, low: float, high: float, metric: Metric = TIME, pairs: int = 20) -> ComparedMetric:
-    change = Interval(estimate, low, high)
-    confidence = None if metric.exact else 0.99
-    return ComparedMetric("b", metric, "p50", "s", "t", ONE, ONE, change, pairs, confidence)
+THRESHOLDS = Thresholds()
+"""Floor 2%, concern 5%, action 10%."""
+UNPROVEN = Ruling("unproven", None)
+Change = tuple[float, float, float]
 
 
-def ruling(
-    estimate: float, low: float, high: float, metric: Metric = TIME, *, identical: bool = False, **thresholds: float
-) -> Ruling:
-    return rule(comparison(estimate, low, high, metric), Thresholds(**thresholds), identical=identical)
+def ruling(metric: str, *change: float, identical: float = False, **thresholds: float) -> Ruling:
+    return rule(moved(metric, *change), Thresholds(**thresholds), identical=bool(identical))
 
 
 @pytest.mark.parametrize(
-    ("estimate", "low", "high", "decision", "level"),
+    ("decision", "level", "changes"),
     [
         # Up is worse, in shares; floor 2%, concern 5%, action 10%.
-        (0.12, 0.110, 0.130, "regressed", "action"),
-        (0.12, 0.021, 0.300, "regressed", "action"),
-        (0.07, 0.050, 0.090, "regressed", "concern"),
-        (0.10, 0.090, 0.110, "regressed", "concern"),
-        (0.05, 0.045, 0.055, "regressed", "ok"),
-        (0.03, 0.021, 0.039, "regressed", "ok"),
-        (0.03, 0.020, 0.040, "same", "ok"),
-        (-0.03, -0.039, -0.021, "improved", "ok"),
-        (-0.03, -0.040, -0.020, "same", "ok"),
-        (-0.50, -0.600, -0.400, "improved", "ok"),
-        (0.00, -0.050, 0.050, "same", "ok"),
-        (0.01, 0.005, 0.015, "same", "ok"),
-        (0.00, -0.051, 0.040, "unproven", "ok"),
-        (0.03, 0.010, 0.051, "unproven", "ok"),
-        (0.03, -0.030, 0.099, "unproven", "ok"),
-        (0.03, -0.030, 0.100, "unproven", None),
-        (0.11, 0.015, 0.220, "unproven", None),
-        (-0.06, -0.120, 0.010, "unproven", "ok"),
-        (-0.20, -0.600, 0.300, "unproven", None),
-        (0.00, -math.inf, math.inf, "unproven", None),
-        (math.nan, -math.inf, math.inf, "unproven", None),
+        ("regressed", "action", [(0.12, 0.110, 0.130), (0.12, 0.021, 0.300)]),
+        ("regressed", "concern", [(0.07, 0.050, 0.090), (0.10, 0.090, 0.110)]),
+        ("regressed", "ok", [(0.05, 0.045, 0.055), (0.03, 0.021, 0.039)]),
+        ("same", "ok", [(0.03, 0.02, 0.04), (-0.03, -0.04, -0.02), (0.00, -0.05, 0.05), (0.01, 0.005, 0.015)]),
+        ("improved", "ok", [(-0.03, -0.039, -0.021), (-0.50, -0.600, -0.400)]),
+        (
+            "unproven",
+            "ok",
+            [(0.00, -0.051, 0.040), (0.03, 0.010, 0.051), (0.03, -0.030, 0.099), (-0.06, -0.120, 0.010)],
+        ),
+        ("unproven", None, [(0.03, -0.030, 0.100), (0.11, 0.015, 0.220), (-0.20, -0.600, 0.300)]),
+        ("unproven", None, [(0.00, -math.inf, math.inf), (math.nan, -math.inf, math.inf)]),
     ],
 )
-def test_the_table_of_the_contract(estimate: float, low: float, high: float, decision: str, level: str | None) -> None:
-    found = ruling(estimate, low, high)
-    assert (found.decision, found.level) == (decision, level)
-    mirrored = ruling(-estimate, -high, -low, RATE)
-    assert (mirrored.decision, mirrored.level) == (decision, level)
+def test_the_table_of_the_contract(decision: str, level: str | None, changes: list[Change]) -> None:
+    for estimate, low, high in changes:
+        for found in (ruling("time", estimate, low, high), ruling("rate", -estimate, -high, -low)):
+            assert (found.decision, found.level) == (decision, level), (estimate, low, high)
 
 
 @pytest.mark.parametrize(
-    ("low", "high", "identical", "decision"),
+    ("metric", "change", "keys", "decision", "level"),
     [
-        (0.006, 0.04, False, "same"),
-        (0.006, 0.04, True, "regressed"),
-        (-0.04, -0.006, True, "improved"),
-        (0.004, 0.04, True, "same"),
+        # The floor is lower where the executed files are identical.
+        ("time", (0.023, 0.006, 0.04), {}, "same", "ok"),
+        ("time", (0.023, 0.006, 0.04), {"identical": True}, "regressed", "ok"),
+        ("time", (-0.023, -0.04, -0.006), {"identical": True}, "improved", "ok"),
+        ("time", (0.022, 0.004, 0.04), {"identical": True}, "same", "ok"),
+        # Exact metrics are never unproven.
+        *[("heap_peak", (change,) * 3, {}, "same", "ok") for change in (0.0, 0.004)],
+        *[("heap_peak", (change,) * 3, {}, "improved", "ok") for change in (-0.006, -1.0)],
+        ("heap_peak", (0.006,) * 3, {}, "regressed", "ok"),
+        ("heap_peak", (0.06,) * 3, {}, "regressed", "concern"),
+        *[("heap_peak", (change,) * 3, {}, "regressed", "action") for change in (0.11, math.inf)],
+        # A floor below half a percent holds everywhere.
+        ("time", (0.003, 0.002, 0.004), {"floor": 0.001}, "regressed", "ok"),
+        ("heap_peak", (0.003,) * 3, {"floor": 0.001}, "regressed", "ok"),
     ],
 )
-def test_the_floor_is_lower_where_the_executed_files_are_identical(
-    low: float, high: float, identical: bool, decision: str
-) -> None:
-    assert ruling((low + high) / 2, low, high, identical=identical).decision == decision
-
-
-@pytest.mark.parametrize(
-    ("change", "decision", "level"),
-    [
-        *[(0.0, "same", "ok"), (0.004, "same", "ok"), (0.006, "regressed", "ok"), (0.06, "regressed", "concern")],
-        *[(0.11, "regressed", "action"), (-0.006, "improved", "ok"), (-1.0, "improved", "ok")],
-        (math.inf, "regressed", "action"),
-    ],
-)
-def test_exact_metrics_are_never_unproven(change: float, decision: str, level: str) -> None:
-    found = ruling(change, change, change, HEAP)
+def test_other_floors(metric: str, change: Change, keys: dict[str, float], decision: str, level: str) -> None:
+    found = ruling(metric, *change, **keys)
     assert (found.decision, found.level) == (decision, level)
 
 
-def test_a_floor_below_half_a_percent_holds_everywhere() -> None:
-    assert ruling(0.003, 0.002, 0.004, floor=0.001).decision == "regressed"
-    assert ruling(0.003, 0.003, 0.003, HEAP, floor=0.001).decision == "regressed"
-
-
-def test_a_proven_change_under_the_floor_says_so() -> None:
-    assert ruling(0.01, 0.005, 0.015).note == "a change is proven, but not that it exceeds the floor of 2%"
-    assert ruling(0.002, 0.002, 0.002, HEAP).note == "a change is proven, but not that it exceeds the floor of 0.5%"
-    assert ruling(0.0, -0.01, 0.01).note == ""
-
-
-def test_sides_that_are_missing() -> None:
-    made = replace(comparison(0, 0, 0), change=None)
-    assert rule(made, Thresholds(), identical=False) == Ruling(None, "ok")
-    removed = replace(made, only=Side.BASELINE, candidate=None)
-    assert rule(removed, Thresholds(), identical=False) == Ruling("removed", None)
-    new = replace(made, only=Side.CANDIDATE, baseline=None)
-    assert rule(new, Thresholds(), identical=False) == Ruling("new", "ok")
-
-
-def test_unpaired_values_are_unproven_whatever_they_are() -> None:
-    made = replace(comparison(0.5, 0.4, 0.6), confidence=None)
-    assert rule(made, Thresholds(), identical=False) == Ruling("unproven", None)
+PROVEN = "a change is proven, but not that it exceeds the floor of "
 
 
 @pytest.mark.parametrize(
-    ("estimate", "half", "pairs", "more"),
+    ("metric", "note", "bounds"),
     [
-        (0.00, 0.10, 10, 30),  # to fit into +-5% the half-width must halve: four times the pairs
-        (0.10, 0.16, 10, 30),  # to exclude the floor of 2% it must halve as well
-        (0.00, 50.0, 10, MAX_MORE),
+        ("time", PROVEN + "2%", [(0.005, 0.015), (-0.015, -0.005), (0.001, 0.03)]),
+        ("heap_peak", PROVEN + "0.5%", [(0.002, 0.002)]),
+        ("time", "", [(-0.01, 0.01), (0.0, 0.03), (-0.03, 0.0)]),
     ],
 )
-def test_about_how_many_more_pairs_would_decide(estimate: float, half: float, pairs: int, more: int) -> None:
-    found = rule(comparison(estimate, estimate - half, estimate + half, pairs=pairs), Thresholds(), identical=False)
-    assert found.decision == "unproven"
-    assert found.more == pytest.approx(more, abs=1)
+def test_a_tiny_change_that_is_proven(metric: str, note: str, bounds: list[tuple[float, float]]) -> None:
+    for low, high in bounds:
+        assert ruling(metric, (low + high) / 2, low, high) == Ruling("same", "ok", note=note), (low, high)
 
 
-def test_nobody_knows_how_many_more_where_an_end_is_open() -> None:
-    assert ruling(0.0, -1.0, math.inf).more is None
-    assert ruling(0.1, -0.1, 0.3).more
+@pytest.mark.parametrize(
+    ("keys", "found"),
+    [
+        ({"change": None}, Ruling(None, "ok")),
+        ({"change": None, "only": Side.BASELINE, "candidate": None}, Ruling("removed", None)),
+        ({"change": None, "only": Side.CANDIDATE, "baseline": None}, Ruling("new", "ok")),
+        # Unpaired values are unproven whatever they are, and what is only shown is not decided.
+        ({"confidence": None}, UNPROVEN),
+        ({"change": None, "metric": replace(METRICS["time"], better=Better.NONE)}, Ruling(None, "ok")),
+    ],
+)
+def test_what_lacks_a_side_or_pairs(keys: dict[str, object], found: Ruling) -> None:
+    assert rule(moved("time", 0.5, 0.4, 0.6, **keys), THRESHOLDS, identical=False) == found
 
+
+@pytest.mark.parametrize(
+    ("estimate", "half", "pairs", "blur", "more"),
+    [
+        # To fit into ±5%, or to exclude the floor of 2%, the half-width must halve: four times the pairs.
+        *[(0.00, 0.10, 10, 0.0, 30), (0.10, 0.16, 10, 0.0, 30), (0.00, 50.0, 10, 0.0, decide.MAX_MORE)],
+        # Half-width 0.1, of which 0.01 is blur of coarse values: 0.09 must shrink to 0.04.
+        *[(0.00, 0.10, 16, 0.01, 65), (0.00, 0.10, 20, 0.05, None)],
+        *[(0.00, math.inf, 20, 0.0, None), (0.00, 0.10, 0, 0.0, None)],
+    ],
+)
+def test_how_many_more_pairs_decide(estimate: float, half: float, pairs: int, blur: float, more: int | None) -> None:
+    item = moved("time", estimate, estimate - half, estimate + half, pairs=pairs, blur=blur)
+    found = rule(item, THRESHOLDS, identical=False)
+    assert (found.decision, found.more) == ("unproven", pytest.approx(more, abs=0 if blur else 1) if more else None)
+
+
+def test_how_many_more_pairs_fit_a_zone() -> None:
+    # From 10 pairs to a half-width within the concern threshold of 5%: 10 (half / 0.05)^2, rounded up.
+    for estimate, half, blur, more in (
+        *((0.0, 0.0525, 0.0, 2), (0.0, 0.0510, 0.0, 1), (0.0, 0.0400, 0.0, 1), (0.0, 0.1000, 0.0, 30)),
+        *((0.0, 0.0100, 0.01, None), (0.03, 0.1, 0.1, None)),
+    ):
+        assert decide._more(Interval(estimate, estimate - half, estimate + half), 10, 0.02, 0.05, blur) == more
+
+
+# -- properties
 
 SHARES = st.floats(-0.9, 3.0)
 WIDTHS = st.floats(0, 0.5)
-THRESHOLDS = st.builds(
+ANY_THRESHOLDS = st.builds(
     lambda floor, concern, action: Thresholds(floor=floor, concern=floor + concern, action=floor + concern + action),
     *(st.floats(0.001, 0.05),) * 3,
 )
 ORDER = {"improved": 0, "same": 1, "unproven": 1, "regressed": 2}
 
 
-@given(SHARES, WIDTHS, THRESHOLDS, st.booleans())
-def test_swapping_the_direction_swaps_improved_and_regressed(
-    estimate: float, half: float, thresholds: Thresholds, identical: bool
-) -> None:
-    there = rule(comparison(estimate, estimate - half, estimate + half), thresholds, identical=identical)
-    back = rule(comparison(estimate, estimate - half, estimate + half, RATE), thresholds, identical=identical)
+@given(SHARES, WIDTHS, ANY_THRESHOLDS, st.booleans())
+def test_direction_swaps_the_decision(estimate: float, half: float, thresholds: Thresholds, identical: bool) -> None:
+    change = (estimate, estimate - half, estimate + half)
+    there, back = (rule(moved(name, *change), thresholds, identical=identical) for name in ("time", "rate"))
     swapped = {"improved": "regressed", "regressed": "improved"}
     assert back.decision == swapped.get(str(there.decision), there.decision)
 
 
-@given(SHARES, WIDTHS, st.floats(1.0, 10.0), THRESHOLDS)
+@given(SHARES, WIDTHS, st.floats(1.0, 10.0), ANY_THRESHOLDS)
 def test_more_noise_never_proves_more(estimate: float, half: float, factor: float, thresholds: Thresholds) -> None:
     """A wider interval around the same estimate says the same or less: never another side, never out of unproven."""
-    narrow = rule(comparison(estimate, estimate - half, estimate + half), thresholds, identical=False)
-    wide = rule(comparison(estimate, estimate - half * factor, estimate + half * factor), thresholds, identical=False)
+    narrow, wide = (
+        rule(moved("time", estimate, estimate - reach, estimate + reach), thresholds, identical=False)
+        for reach in (half, half * factor)
+    )
     if narrow.decision == "unproven":
         assert wide.decision == "unproven"
     if narrow.decision == "same":
@@ -171,13 +169,12 @@ def test_more_noise_never_proves_more(estimate: float, half: float, factor: floa
         assert wide.level is None
 
 
-@given(SHARES, WIDTHS, WIDTHS, THRESHOLDS)
+@given(SHARES, WIDTHS, WIDTHS, ANY_THRESHOLDS)
 def test_a_run_passes_only_where_a_regression_beyond_action_is_excluded_or_estimated_below(
     estimate: float, below: float, above: float, thresholds: Thresholds
 ) -> None:
-    found = rule(comparison(estimate, estimate - below, estimate + above), thresholds, identical=False)
-    passes = found.level in ("ok", "concern")
-    if passes:
+    found = rule(moved("time", estimate, estimate - below, estimate + above), thresholds, identical=False)
+    if found.level in ("ok", "concern"):
         assert estimate + above < thresholds.action or (found.decision == "regressed" and estimate <= thresholds.action)
     if found.decision == "improved":
         assert estimate + above < 0
@@ -185,102 +182,112 @@ def test_a_run_passes_only_where_a_regression_beyond_action_is_excluded_or_estim
         assert max(abs(estimate - below), abs(estimate + above)) <= thresholds.concern
 
 
-def test_what_is_only_shown_is_not_decided() -> None:
-    shown = Metric("x", TIME.dimension, Better.NONE)
-    made = replace(comparison(0, 0, 0, shown), change=None)
-    assert rule(made, Thresholds(), identical=False).decision is None
+# -- the end of measuring
 
 
 @pytest.mark.parametrize(
-    ("estimate", "low", "high", "identical", "enough"),
+    ("enough", "identical", "decision", "keys", "changes"),
     [
         # `same`: half-width of 2% (identical files: 1%), and no change above the floor as likely as none.
-        (0.000, -0.019, 0.019, False, True),
-        (0.000, -0.021, 0.021, False, False),
-        (0.018, 0.001, 0.035, False, True),
-        (0.018, 0.001, 0.035, True, False),
-        (0.004, -0.006, 0.014, True, True),
-        (0.003, -0.008, 0.014, True, False),
-        (0.009, -0.011, 0.029, True, False),
-        (0.011, -0.009, 0.031, True, False),
-        (-0.011, -0.031, 0.009, True, False),
-        (0.009, 0.005, 0.013, True, False),
-        (0.007, 0.005, 0.009, True, True),
-        # On the floor of 2% the half-width is 0.5%.
-        (0.021, 0.0175, 0.0245, False, True),
-        (0.021, 0.0150, 0.0270, False, False),
+        (True, False, None, {}, [(0.000, -0.019, 0.019), (0.018, 0.001, 0.035)]),
+        (False, False, None, {}, [(0.000, -0.021, 0.021)]),
+        (True, True, None, {}, [(0.004, -0.006, 0.014), (0.007, 0.005, 0.009)]),
+        (False, True, None, {}, [(0.018, 0.001, 0.035), (0.003, -0.008, 0.014), (0.009, -0.011, 0.029)]),
+        (False, True, None, {}, [(0.011, -0.009, 0.031), (-0.011, -0.031, 0.009), (0.009, 0.005, 0.013)]),
+        # Identical files are known to one percent where that takes few pairs.
+        *[(False, True, None, {"pairs": pairs}, [(0.003, -0.008, 0.014)]) for pairs in (11, 64)],
+        *[(True, True, None, {"pairs": pairs}, [(0.003, -0.008, 0.014)]) for pairs in (90, 128)],
+        (True, True, None, {"pairs": 90}, [(0.006, -0.013, 0.025)]),
+        (False, True, None, {"pairs": 90}, [(0.0065, -0.0125, 0.0255)]),
+        # On the floor of 2% the half-width is 0.5%; with an estimate exactly on it, a change is as likely as none.
+        (True, False, None, {}, [(0.021, 0.0175, 0.0245)]),
+        (False, False, None, {}, [(0.021, 0.0150, 0.0270)]),
+        (True, False, "same", {}, [(0.021, 0.013, 0.023), (0.020, 0.001, 0.039)]),
         # `regressed`: in one zone of the table; half-width of half the threshold at concern, or of 0.5% at action.
-        (0.030, 0.021, 0.045, False, True),
-        (0.070, 0.051, 0.090, False, True),
-        (0.120, 0.090, 0.150, False, False),
-        (0.052, 0.048, 0.057, False, True),
-        (0.050, 0.026, 0.074, False, True),
-        (0.050, 0.024, 0.076, False, False),
-        (0.090, 0.080, 0.101, False, False),
-        # `improved` has no levels; `unproven` needs more pairs.
-        (-0.300, -0.600, -0.021, False, True),
-        (0.060, -0.010, 0.130, False, False),
+        (True, False, None, {}, [(0.030, 0.021, 0.045), (0.070, 0.051, 0.090), (0.052, 0.048, 0.057)]),
+        (True, False, None, {}, [(0.050, 0.026, 0.074)]),
+        (False, False, None, {}, [(0.120, 0.090, 0.150), (0.050, 0.024, 0.076), (0.090, 0.080, 0.101)]),
+        # An interval that ends exactly on a threshold does not include it; the half-width is exactly half of it.
+        (True, False, "regressed", {}, [(0.150, 0.100, 0.200), (0.080, 0.060, 0.100), (0.050, 0.0255, 0.0755)]),
+        (False, False, "regressed", {}, [(0.150, 0.099, 0.200), (0.080, 0.060, 0.101)]),
+        # `improved` has no levels; `unproven` needs more pairs, unless half a percent or what is coarse is left.
+        (True, False, None, {}, [(-0.300, -0.600, -0.021)]),
+        (False, False, None, {}, [(0.060, -0.010, 0.130)]),
+        (True, False, "unproven", {}, [(0.021, 0.013, 0.023)]),
+        (True, False, "unproven", {"blur": 0.005}, [(0.0, -0.01, 0.01)]),
+        (True, False, "unproven", {"blur": 0.0951}, [(0.0, -0.1, 0.1)]),
+        *[(False, False, "unproven", {"blur": blur}, [(0.0, -0.1, 0.1)]) for blur in (0.0949, 0.0)],
+        *[(True, False, "unproven", {"change": None} | gone, [(0.0, 0.0, 0.0)]) for gone in ({}, {"candidate": None})],
     ],
 )
 def test_measuring_ends_once_more_pairs_could_say_nothing_that_matters(
-    estimate: float, low: float, high: float, identical: bool, enough: bool
+    enough: bool, identical: bool, decision: Decision | None, keys: dict[str, Any], changes: list[Change]
 ) -> None:
-    item = comparison(estimate, low, high)
-    found = rule(item, Thresholds(), identical=identical)
-    assert settled(item, found, Thresholds(), identical=identical) is enough
-
-
-def test_identical_files_are_known_to_one_percent_where_that_takes_few_pairs() -> None:
-    item = comparison(0.003, -0.008, 0.014)
-    assert rule(item, Thresholds(), identical=True).decision == "same"
-    ends = {
-        pairs: settled(replace(item, pairs=pairs), Ruling("same", "ok"), Thresholds(), identical=True)
-        for pairs in (11, 64, 90, 128)
-    }
-    assert ends == {11: False, 64: False, 90: True, 128: True}
-
-
-def test_there_is_nothing_to_go_on_for_without_a_second_side() -> None:
-    item = replace(comparison(0.0, 0.0, 0.0), change=None, candidate=None)
-    assert settled(item, rule(item, Thresholds(), identical=False), Thresholds(), identical=False)
-
-
-def test_a_change_above_the_floor_that_is_as_likely_as_none_is_looked_at_again() -> None:
-    item = comparison(0.006, -0.013, 0.025, pairs=90)
-    assert settled(item, Ruling("same", "ok"), Thresholds(), identical=True)
-    likely = comparison(0.0065, -0.0125, 0.0255, pairs=90)
-    assert not settled(likely, Ruling("same", "ok"), Thresholds(), identical=True)
-
-
-def test_what_is_left_of_coarse_values_is_not_waited_for() -> None:
-    wide = replace(comparison(0.0, -0.1, 0.1), blur=0.0951)
-    assert settled(wide, Ruling("unproven", None), Thresholds(), identical=False)
-    assert not settled(replace(wide, blur=0.0949), Ruling("unproven", None), Thresholds(), identical=False)
-    assert not settled(replace(wide, blur=0.0), Ruling("unproven", None), Thresholds(), identical=False)
-
-
-def test_the_steps_of_coarse_values_are_no_room_for_more_pairs() -> None:
-    # Half-width 0.1, of which 0.01 is blur: 0.09 must shrink to 0.04, the concern threshold without blur.
-    found = rule(replace(comparison(0.0, -0.1, 0.1, pairs=16), blur=0.01), Thresholds(), identical=False)
-    assert found.more == 65
-    assert rule(replace(comparison(0.0, -0.1, 0.1), blur=0.05), Thresholds(), identical=False).more is None
-    assert rule(replace(comparison(0.03, -0.1, 0.1), blur=0.1), Thresholds(), identical=False).more is None
-    assert rule(replace(comparison(0.0, -0.1, 0.1), pairs=0), Thresholds(), identical=False).more is None
+    for change in changes:
+        item = moved("time", *change, **keys)
+        found = Ruling(decision, "ok") if decision else rule(item, THRESHOLDS, identical=identical)
+        assert settled(item, found, THRESHOLDS, identical=identical) is enough, change
 
 
 def test_what_is_known_of_a_change_is_turned_so_that_up_is_worse() -> None:
-    assert worse_of(comparison(-0.1, -0.3, 0.2, RATE)) == Interval(0.1, -0.2, 0.3)
-    assert worse_of(comparison(-0.1, -0.3, 0.2)) == Interval(-0.1, -0.3, 0.2)
+    assert worse_of(moved("rate", -0.1, -0.3, 0.2)) == Interval(0.1, -0.2, 0.3)
+    assert worse_of(moved("time", -0.1, -0.3, 0.2)) == Interval(-0.1, -0.3, 0.2)
     for change in (None, Interval(math.nan, 0.0, 0.0)):
-        unknown = worse_of(replace(comparison(0, 0, 0), change=change))
-        assert math.isnan(unknown.estimate)
-        assert (unknown.low, unknown.high) == (-math.inf, math.inf)
+        unknown = worse_of(moved("time", 0, 0, 0, change=change))
+        assert (math.isnan(unknown.estimate), unknown.low, unknown.high) == (True, -math.inf, math.inf)
+
+
+def test_a_change_of_any_size_is_proven_where_the_interval_lacks_zero() -> None:
+    for low, high, proven in ((-0.1, 0.1, False), (0.0, 0.1, False), (-0.1, 0.0, False), (0.01, 0.1, True)):
+        assert excludes_zero(moved("time", (low + high) / 2, low, high)) is proven
+        assert excludes_zero(moved("time", (low + high) / -2, -high, -low)) is proven
+    assert not excludes_zero(moved("time", 0, 0, 0, change=None))
+
+
+# -- code layouts
+
+SLOWER, FASTER = (0.12, 0.11, 0.13), (-0.12, -0.13, -0.11)
+ACCIDENT = "an accident of code layout"
 
 
 @pytest.mark.parametrize(
-    ("low", "high", "proven"), [(-0.1, 0.1, False), (0.0, 0.1, False), (-0.1, 0.0, False), (0.01, 0.1, True)]
+    ("built", "over", "decision", "level", "note"),
+    [
+        (SLOWER, (0.11, 0.09, 0.13), "regressed", "action", ""),
+        (SLOWER, (0.01, 0.006, 0.014), "regressed", "ok", ""),
+        (SLOWER, (0.00, -0.04, 0.04), "same", "ok", f"{ACCIDENT}: as built +12.0% [+11.0%"),
+        (SLOWER, (-0.07, -0.09, -0.05), "same", "ok", ACCIDENT),
+        (FASTER, (0.00, -0.01, 0.01), "same", "ok", ACCIDENT),
+        (FASTER, (0.07, 0.05, 0.09), "regressed", "concern", f"in spite of {ACCIDENT}"),
+        (SLOWER, (0.03, -0.05, 0.12), "unproven", None, "between layouts ±8%: 20 code layouts of each side"),
+        (SLOWER, (0.03, -0.05, 0.07), "unproven", "ok", "they would show a change of about 9%"),
+        ((0.00, -0.01, 0.01), (0.00, -0.01, 0.01), "same", "ok", ""),
+        ((0.01, -0.01, 0.03), SLOWER, "regressed", "action", ""),
+    ],
 )
-def test_a_change_of_any_size_is_proven_where_the_interval_lacks_zero(low: float, high: float, *, proven: bool) -> None:
-    assert excludes_zero(comparison((low + high) / 2, low, high)) is proven
-    assert excludes_zero(comparison((low + high) / -2, -high, -low)) is proven
-    assert not excludes_zero(replace(comparison(0, 0, 0), change=None))
+def test_layouts_decide(built: Change, over: Change, decision: str, level: str | None, note: str) -> None:
+    found = rule(moved("cpu", *over, layouts=Layouts(20, 0.08, moved("cpu", *built))), THRESHOLDS, identical=False)
+    assert (found.decision, found.level) == (decision, level)
+    assert (note in found.note) if note else not found.note
+
+
+@pytest.mark.parametrize(
+    ("change", "layouts", "decision", "level", "told"),
+    [
+        *[(change, None, "same", "ok", True) for change in ((0.032, 0.023, 0.041), (-0.032, -0.041, -0.023))],
+        ((0.045, 0.03, 0.06), None, "regressed", "ok", True),
+        ((0.06, 0.03, 0.09), None, "regressed", "concern", False),
+        ((0.0, -0.01, 0.01), None, "same", "ok", False),
+        # Fresh layouts are no accident of a rebuild.
+        ((0.032, 0.023, 0.041), Layouts(20, 0.08, moved("cpu", 0.03, 0.02, 0.04)), "regressed", "ok", False),
+    ],
+)
+def test_changes_of_a_rebuild(change: Change, layouts: Any, decision: str, level: str | None, told: bool) -> None:
+    item = moved("cpu", *change, layouts=layouts)
+    found = after_rebuild(item, rule(item, THRESHOLDS, identical=False), THRESHOLDS)
+    assert (found.decision, found.level) == (decision, level)
+    assert ("which a rebuild alone can do" in found.note) is told
+
+
+def test_a_comparison_without_layouts_is_as_it_was_built() -> None:
+    assert decide.over_layouts(moved("time", 0.0, -0.1, 0.1), UNPROVEN, Ruling("regressed", "action")) is UNPROVEN

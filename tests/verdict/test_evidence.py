@@ -42,9 +42,7 @@ def test_lines_round_trip(found: Evidence) -> None:
 
 
 @given(HOSTILE, st.floats(0, 1e15), st.sampled_from(Dimension), st.none() | st.floats(-1, 1e6), st.booleans())
-def test_a_measured_value_has_its_line(
-    what: str, value: float, dimension: Dimension, change: float | None, at_most: bool
-) -> None:
+def test_values_have_lines(what: str, value: float, dimension: Dimension, change: float | None, at_most: bool) -> None:
     found = evidence.parse(evidence.line(what, value, dimension, change, at_most=at_most))
     shown = ("≤" if at_most else "") + format_quantity(value, dimension)
     assert found == Evidence(what, (shown,), "none" if change is None else format_percent(change))

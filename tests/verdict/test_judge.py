@@ -1,4 +1,4 @@
-"""Judging a record: targets, verdict, gate, gating rows and their reasons."""
+"""Judging a record: rows, verdict, gate, reasons, warnings of runs that pass, and runs that measured nothing."""
 
 from __future__ import annotations
 
@@ -6,26 +6,30 @@ import json
 import math
 import random
 import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perfflow.model.criteria import Accepted
+from perfflow.model.criteria import Criteria
 from perfflow.model.metrics import Better, Metric
-from perfflow.model.result import Gate, Result, TargetResult
+from perfflow.model.result import Gate, PlannedStep, Result
 from perfflow.model.units import Dimension
+from perfflow.report import markdown, terminal
+from perfflow.store.record import Record
 from perfflow.store.result_file import to_text
-from perfflow.verdict.judge import judge
-from tests.verdict.records import END, criteria, ended, judged, pairs, planned, reading, record, row
+from perfflow.verdict import judge as judging
+from perfflow.verdict.judge import NO_STEP_MEASURES, NOTHING, judge
+from tests.verdict.comparisons import known
+from tests.verdict.records import END, beside, criteria, ended, judged, pairs, planned, reading, record, row, scaled
 
 FLAT = [1.0371] * 20
-THREE = [1.0, 1.1001, 1.2]
-
-
-def scaled(factor: float, count: int = 20) -> list[float]:
-    return [factor * (1 + 0.001 * (number % 3)) for number in range(count)]
+BASE = scaled(1.0)
+MEASURED = [*pairs("b", FLAT, None), ended("b")]
+Events = Sequence[Mapping[str, Any]]
 
 
 def noisy(factor: float, spread: float, count: int = 20) -> list[float]:
@@ -33,7 +37,11 @@ def noisy(factor: float, spread: float, count: int = 20) -> list[float]:
     return [factor * math.exp(coin.gauss(0, spread)) for _ in range(count)]
 
 
-BASE = scaled(1.0)
+def shown(result: Result) -> str:
+    return terminal.render(result, width=100, color=False, unicode=True)
+
+
+# -- rows
 
 
 @pytest.mark.parametrize(
@@ -51,385 +59,415 @@ BASE = scaled(1.0)
 def test_rows_and_the_verdict_they_give(candidate: list[float], decision: str, level: str | None, verdict: str) -> None:
     result = judged(*pairs("b", BASE, candidate), ended("b"))
     found = row(result)
-    assert (found.decision, found.level, found.gating) == (decision, level, True)
-    assert result.verdict == verdict
+    assert (found.decision, found.level, found.gating, result.verdict) == (decision, level, True, verdict)
     assert result.gate == Gate(name="review:gate:perf", status="pass" if verdict == "pass" else "fail")
     assert bool(result.reason_texts) == (verdict != "pass" or level == "concern")
 
 
-def test_a_small_change_of_a_rebuilt_program_is_told_as_what_it_is() -> None:
-    result = judged(*pairs("b", BASE, scaled(1.03)), ended("b", rebuilt=True))
-    assert row(result).decision == "same"
-    assert any("which a rebuild alone can do" in text for text in row(result).warnings)
-    assert row(judged(*pairs("b", BASE, scaled(1.03)), ended("b"))).decision == "regressed"
-
-
-def test_a_row_that_does_not_gate_decides_nothing() -> None:
-    """CPU time is chosen; wall time is only shown."""
-    events = []
-    for number, (wall, cpu) in enumerate(zip(noisy(1.5, 0.5), scaled(1.0), strict=True)):
-        sides = {
-            "baseline": [reading("time", 1.0), reading("cpu", 1.0), reading("uncontended", 1.0)],
-            "candidate": [reading("time", wall), reading("cpu", cpu), reading("uncontended", cpu)],
-        }
-        events.append({"event": "sample", "step": "b", "pair": number, "first": "baseline", **sides})
-    result = judged(*events, ended("b"))
-    assert {item.metric: item.gating for item in result.benchmarks} == {
-        "time": False,
-        "cpu": True,
-        "uncontended": False,
-    }
-    assert result.verdict == "pass"
-    result = judged(*events, ended("b"), steps=[planned("b", metric="time")])
-    assert row(result, "time").gating
-    assert row(result, "time").why == "as asked for"
-    assert result.verdict == "unproven"
-    result = judged(*events, ended("b"), wanted=criteria({"b": {"time": "<10s"}}))
-    assert row(result, "time").gating
-    assert row(result, "cpu").gating
-
-
-def test_a_timing_metric_that_was_asked_for_and_not_measured_is_said() -> None:
-    result = judged(*pairs("b", BASE, BASE), ended("b"), steps=[planned("b", metric="cpu")])
-    assert row(result).gating
-    assert row(result).why == "`cpu` was requested, but not measured"
-
-
-def test_identical_files_lower_the_floor() -> None:
-    events = pairs("b", BASE, scaled(1.012))
-    assert row(judged(*events, ended("b"))).decision == "same"
-    assert row(judged(*events, ended("b", identical=True))).decision == "regressed"
-
-
-def test_thresholds_of_the_most_specific_glob_hold() -> None:
-    strict = criteria(per_glob={"*": {"action": 0.5}, "b": {"action": 0.03, "concern": 0.025}})
-    assert row(judged(*pairs("b", BASE, scaled(1.04)), ended("b"), wanted=strict)).level == "action"
-
-
-ACCEPTED = Accepted("b", 0.25, "new checksums", "2026-06-30")
+STRICT = criteria(per_glob={"*": {"action": 0.5}, "b": {"action": 0.03, "concern": 0.025}})
 
 
 @pytest.mark.parametrize(
-    ("started", "factor", "verdict", "level"),
+    ("factor", "step", "wanted", "decision", "level"),
     [
-        ("2026-01-02T00:00:00Z", 1.2, "pass", "concern"),
-        ("2026-06-30T23:59:59Z", 1.2, "pass", "concern"),
-        ("2026-07-01T00:00:00Z", 1.2, "fail", "action"),
-        ("2026-01-02T00:00:00Z", 1.3, "fail", "action"),
+        # Identical files lower the floor; of a rebuilt program a small change is told as what it is.
+        (1.012, {}, None, "same", "ok"),
+        (1.012, {"identical": True}, None, "regressed", "ok"),
+        (1.03, {"rebuilt": True}, None, "same", "ok"),
+        # The thresholds of the most specific glob hold.
+        (1.04, {}, STRICT, "regressed", "action"),
     ],
 )
-def test_an_accepted_regression_passes_until_its_date(started: str, factor: float, verdict: str, level: str) -> None:
-    result = judged(
-        *pairs("b", BASE, scaled(factor)), ended("b"), wanted=criteria(accepted=[ACCEPTED]), started=started
-    )
-    assert (result.verdict, row(result).level) == (verdict, level)
-    assert "2026-06-30" in row(result).warnings[0]
-    # If it would have passed before the date, the reasons mention the date.
-    lapsed = ["b time was accepted until 2026-06-30, which has passed: new checksums"]
-    assert [text for text in result.reason_texts if "which has passed" in text] == (
-        lapsed if started > "2026-07" else []
-    )
-
-
-def test_unpaired_values_never_gate() -> None:
-    sides = {"baseline": [reading("cycles", 100)], "candidate": [reading("cycles", 900)]}
-    step = planned("p", role="profile", benchmark="b")
-    result = judged(ended("p", readings=sides), steps=[step])
-    found = row(result, "cycles")
-    assert (found.decision, found.gating, found.paired, result.verdict) == ("unproven", False, False, "pass")
-    sides = {"baseline": [reading("heap_peak", 100)], "candidate": [reading("heap_peak", 900)]}
-    result = judged(ended("p", readings=sides), steps=[step])
-    assert (row(result, "heap_peak").gating, result.verdict) == (True, "fail")
+def test_floors_and_thresholds(factor: float, step: Any, wanted: Criteria | None, decision: str, level: str) -> None:
+    found = row(judged(*pairs("b", BASE, scaled(factor)), ended("b", **step), wanted=wanted))
+    assert (found.decision, found.level) == (decision, level)
+    assert any("which a rebuild alone can do" in text for text in found.warnings) is ("rebuilt" in step)
 
 
 def test_one_side_that_lost_a_benchmark_is_an_error() -> None:
-    events = pairs("b", BASE, BASE)
-    for event in events:
-        event["baseline"].append(reading("time", 2.0, benchmark="gone"))
-        event["candidate"].append(reading("time", 3.0, benchmark="fresh"))
-    result = judged(*events, ended("b"), wanted=criteria({"gone": {"time": "<10s"}, "fresh": {"time": "<10s"}}))
-    assert row(result, "time", "gone").decision == "removed"
-    assert row(result, "time", "fresh").decision == "new"
+    events = beside(pairs("b", BASE, BASE), "time", 2.0, None, benchmark="gone")
+    beside(events, "time", None, 3.0, benchmark="fresh")
+    result = judged(*events, ended("b"), wanted=criteria({name: {"time": "<10s"} for name in ("gone", "fresh")}))
+    assert [row(result, "time", name).decision for name in ("gone", "fresh")] == ["removed", "new"]
     assert [target.status for target in result.targets] == ["not measured", "met"]
     assert result.verdict == "error"
     assert "no longer measured: gone time" in result.reason_texts
-
-
-def target(wanted: dict[str, Any], *events: dict[str, Any], **keys: Any) -> tuple[str, str]:
-    result = judged(*events, ended("b"), wanted=criteria({"b": wanted}, **keys))
-    found = result.targets[0]
-    return found.status, found.detail
+    assert result.evidence[1:] == ["perf: fresh: 3.00 s; Δ vs baseline: n/a"]
 
 
 @pytest.mark.parametrize(
-    ("values", "wanted", "status"),
+    ("metric", "before", "after", "keys", "evidence"),
     [
-        (THREE * 10, {"time": "<2s"}, "met"),
-        (THREE * 10, {"time": "<1.1s"}, "unproven"),
-        (THREE * 10, {"time": "<0.5s"}, "not met"),
-        (THREE * 10, {"time": "≥0.5s"}, "met"),
-        (THREE * 10, {"time max": "<1.3s"}, "met"),
-        (THREE * 10, {"time max": "≤1.2s"}, "met"),
-        (THREE * 10, {"time min": "≥1.1s"}, "not met"),
-        (THREE * 10, {"time mean": "<1.15s"}, "met"),
-        (THREE * 10, {"time": {"min": "0.9s", "max": "1.3s"}}, "met"),
-        (THREE * 10, {"time": {"min": "1s", "max": "1.2s"}}, "met"),
-        (THREE * 10, {"time": {"min": "1.25s", "max": "1.3s"}}, "not met"),
-        ([1.0, 1.2] * 10, {"time": {"min": "1.1s", "max": "1.3s"}}, "unproven"),
-        ([1.0] * 4, {"time": "<2s"}, "unproven"),
-        ([1.0] * 5, {"time": "<2s"}, "met"),
+        # A first run is told from what has no share.
+        ("allocs", [1.0], None, {}, "b allocs: 1; Δ vs baseline: none"),
+        ("allocs", [0.0], [1.0], {}, "b allocs: 1; Δ vs baseline: n/a"),
+        ("rss", [9e6] * 6, None, {"at_most": True}, "b rss: ≤8.58 MiB; Δ vs baseline: none"),
+        ("rss", [9e6] * 6, [8e6] * 6, {"at_most": True}, "b rss: ≤7.63 MiB; Δ vs baseline: n/a"),
     ],
 )
-def test_targets_on_values(values: list[float], wanted: dict[str, Any], status: str) -> None:
-    assert target(wanted, *pairs("b", values, None))[0] == status
-
-
-def test_percentiles_say_how_many_samples_they_need() -> None:
-    values = [1.0 + 0.001 * number for number in range(80)]
-    random.Random(1).shuffle(values)
-    events = pairs("b", values, None)
-    assert target({"time p95": "<1.1s"}, *events) == ("met", "")
-    assert target({"time p99": "<1.1s"}, *events) == ("unproven", "80 samples; a 95% interval of p99 needs 368")
-    assert target({"time p95": "<1.1s"}, *events[:50])[1] == "50 samples; a 95% interval of p95 needs 72"
-    assert target({"time p99": "<1s"}, *events)[0] == "not met"
-
-
-def test_percentiles_inside_processes_need_few_processes() -> None:
-    inner = {"p50": 1.0, "p99": 2.0, "n": 1000.0}
-    events = pairs("b", [1.0371] * 6, None, inner=inner)
-    assert target({"time p99": "<2.5s"}, *events) == ("met", "")
-    assert target({"time p99": "<1.5s"}, *events)[0] == "not met"
-    assert target({"time p99": "<2.5s"}, *events[:4])[1] == "4 samples; a 95% interval of p99 needs 6"
-
-
-@pytest.mark.parametrize(
-    ("value", "wanted", "status"),
-    [
-        *[(0.0, "0", "met"), (1.0, "0", "not met"), (12.0, "12", "met"), (12.0, "<12", "not met")],
-        *[(12.0, "≤12", "met"), (12.0, "<13", "met")],
-    ],
-)
-def test_exact_counts_need_one_run(value: float, wanted: str, status: str) -> None:
-    assert target({"allocs": wanted}, *pairs("b", [value], None, metric="allocs"))[0] == status
-
-
-def test_targets_are_judged_on_the_candidate_where_there_is_one() -> None:
-    assert target({"time": "<1.5s"}, *pairs("b", scaled(2), scaled(1)))[0] == "met"
-    assert target({"time": "<1.5s"}, *pairs("b", scaled(1), scaled(2)))[0] == "not met"
-
-
-@pytest.mark.parametrize(
-    ("wanted", "status"),
-    [
-        ({"speedup": "≥1.5x"}, "met"),
-        ({"speedup": "≥2.5x"}, "not met"),
-        ({"speedup": "≥2x"}, "unproven"),
-        ({"change": "<-40%"}, "met"),
-        ({"change": "<-60%"}, "not met"),
-    ],
-)
-def test_targets_on_the_difference(wanted: dict[str, Any], status: str) -> None:
-    candidate = [0.5 * value * (1 + 0.01 * (-1) ** number) for number, value in enumerate(BASE)]
-    assert target(wanted, *pairs("b", BASE, candidate))[0] == status
-    assert target(wanted, *pairs("b", BASE, None)) == ("not measured", "there is nothing to compare with")
-
-
-def test_speedup_of_what_is_better_higher() -> None:
-    assert target({"rate speedup": "≥1.9x"}, *pairs("b", BASE, scaled(2), metric="rate"))[0] == "met"
-
-
-def test_shares_of_a_peak() -> None:
-    events = pairs("b", scaled(40e9), None, metric="bandwidth")
-    assert target({"bandwidth": "≥70% of peak"}, *events, peaks={"bandwidth": 50e9})[0] == "met"
-    assert target({"bandwidth": "≥90% of peak"}, *events, peaks={"bandwidth": 50e9})[0] == "not met"
-    assert target({"bandwidth": "≥70% of peak"}, *events) == ("not measured", "no peak is known for bandwidth")
-
-
-def found_peak(metric: str, value: float, precision: str = "", step: str = "roof") -> dict[str, Any]:
-    return ended(step, peaks=[{"metric": metric, "value": value, "precision": precision, "how": "as seen"}])
-
-
-def of_peak(metric: str, *events: dict[str, Any], precision: str = "", **keys: Any) -> TargetResult:
-    """Judge the target of half the peak on a benchmark with 40e9 FLOP/s."""
-    steps = [planned("b", precision=precision), *(planned(name, role="machine") for name in ("roof", "again"))]
-    wanted = criteria({"b": {metric: "≥50% of peak"}}, **keys)
-    return judged(*pairs("b", scaled(40e9), None, metric=metric), *events, wanted=wanted, steps=steps).targets[0]
-
-
-def test_a_step_may_find_the_peak() -> None:
-    found = of_peak("bandwidth", found_peak("bandwidth", 50e9))
-    assert (found.status, found.peak, found.peak_source) == ("met", 50e9, "found by step roof")
-    # The highest measured peak counts.
-    assert of_peak("bandwidth", found_peak("bandwidth", 50e9), found_peak("bandwidth", 90e9, step="again")).peak == 90e9
-    found = of_peak("bandwidth", found_peak("bandwidth", 50e9), peaks={"bandwidth": 100e9})
-    assert (found.status, found.peak, found.peak_source) == ("not met", 100e9, "said by the workflow")
-
-
-def test_a_step_that_could_not_find_the_peak_is_named() -> None:
-    found = of_peak("bandwidth", ended("roof", "skipped", "cc is not installed"))
-    assert (found.status, found.detail) == (
-        "not measured",
-        "no peak is known for bandwidth; step roof: cc is not installed",
-    )
-
-
-def test_bytes_by_time_are_held_against_the_memory() -> None:
-    assert of_peak("throughput", found_peak("bandwidth", 50e9)).peak == 50e9
-    assert of_peak("throughput", found_peak("bandwidth", 50e9), peaks={"throughput": 60e9}).peak == 60e9
-
-
-@pytest.mark.parametrize(("precision", "peak"), [("f32", 64e9), ("f64", 32e9), ("", 64e9), ("f16", None)])
-def test_the_peak_is_that_of_the_precision(precision: str, peak: float | None) -> None:
-    both = found_peak("flops", 32e9, "f64"), found_peak("flops", 64e9, "f32", "again")
-    found = of_peak("flops", *both, precision=precision)
-    assert found.peak == peak
-    assert found.status == ("met" if peak else "not measured")
-    assert found.detail == ("" if peak else "no peak is known for flops f16")
-
-
-def test_an_upper_bound_meets_what_is_above_it_and_proves_nothing_below() -> None:
-    events = pairs("b", [9e6] * 6, None, metric="rss", at_most=True)
-    assert target({"rss": "<10MB"}, *events)[0] == "met"
-    assert target({"rss": "<5MB"}, *events)[0] == "unproven"
-    assert target({"rss": "≥5MB"}, *events)[0] == "unproven"
-    assert judged(*events, ended("b")).evidence == ["perf: b rss: ≤8.58 MiB; Δ vs baseline: none"]
-
-
-@pytest.mark.parametrize(
-    ("step", "selected", "detail"),
-    [
-        (ended("c", "skipped", "needs 1 GPU, 0 found"), True, "step c: needs 1 GPU, 0 found"),
-        (ended("c", "failed", "c exited with 1"), True, "step c: c exited with 1"),
-        (None, False, "step c was not selected"),
-        (None, True, "step c did not end"),
-        (ended("c"), True, "no step measured this"),
-    ],
-)
-def test_a_target_without_numbers_says_why(step: dict[str, Any] | None, selected: bool, detail: str) -> None:
-    events = [*pairs("b", FLAT, None), ended("b"), *([step] if step else [])]
-    wanted = criteria({"c": {"time": "<1s"}})
-    result = judged(*events, wanted=wanted, steps=[planned("b"), planned("c", selected=selected)])
-    assert (result.targets[0].status, result.targets[0].detail) == ("not measured", detail)
-    assert result.verdict == "error"
-
-
-def everything_wrong() -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    steps = [planned("b"), planned("gone"), planned("t", role="check", benchmark="", stage="verify")]
-    events = [
-        *pairs("b", BASE, noisy(1.0, 0.5)),
-        *[ended("b"), ended("gone", "failed", "gone exited with 1"), ended("t", "failed", "t exited with 1")],
-    ]
-    return steps, events
-
-
-def test_fail_before_error_before_unproven_and_all_reasons_are_named() -> None:
-    steps, events = everything_wrong()
-    result = judged(*events, steps=steps)
-    assert result.verdict == "fail"
-    assert [reason.split(":")[0] for reason in result.reason_texts] == [
-        "correctness step failed",
-        "step gone",
-        "unproven",
-    ]
-    assert judged(*events[:-1], steps=steps).verdict == "error"
-    assert judged(*events[:-2], steps=steps).verdict == "unproven"
-
-
-@pytest.mark.parametrize(
-    ("role", "keys", "verdict"),
-    [
-        ("work", {"status": "failed"}, "error"),
-        ("work", {"status": "timeout"}, "error"),
-        ("measure", {"status": "failed"}, "error"),
-        ("profile", {"status": "failed"}, "pass"),
-        ("check", {"status": "failed"}, "fail"),
-        ("check", {"status": "timeout"}, "error"),
-        ("check", {"status": "failed", "not_started": True}, "error"),
-        ("check", {"status": "skipped"}, "pass"),
-        ("work", {"status": "skipped"}, "pass"),
-    ],
-)
-def test_failed_steps_by_role(role: str, keys: dict[str, Any], verdict: str) -> None:
-    events = [*pairs("b", FLAT, None), ended("b"), ended("s", reason="why", **keys)]
-    steps = [planned("b"), planned("s", role=role, benchmark="")]
-    assert judged(*events, steps=steps).verdict == verdict
-    steps[1]["allowed"] = True
-    assert judged(*events, steps=steps).verdict == "pass"
-
-
-def test_a_failed_profile_is_an_error_where_a_run_found_out_nothing_else() -> None:
-    failed = ended("p", "failed", reason="why")
-    profile, other = planned("p", role="profile", benchmark=""), planned("o", role="profile", benchmark="")
-    assert judged(failed, steps=[profile]).reason_texts == ["step p: why"]
-    assert judged(failed, steps=[profile]).verdict == "error"
-    assert judged(failed, ended("o", "failed"), steps=[profile, other]).verdict == "error"
-    assert judged(failed, ended("o"), steps=[profile, other]).verdict == "pass"
-    assert judged(failed, ended("c"), steps=[profile, planned("c", role="check", benchmark="")]).verdict == "pass"
-    assert judged(failed, ended("w"), steps=[profile, planned("w", role="work", benchmark="")]).verdict == "error"
-    assert judged(failed, steps=[profile | {"allowed": True}]).verdict == "pass"
-
-
-def test_nothing_measured_where_something_should_have_been_is_an_error() -> None:
-    assert judged(ended("b")).reason_texts == ["nothing was measured"]
-    assert judged(steps=[planned("b", selected=False)]).verdict == "error"
-    result = judged(*pairs("b", FLAT, None), ended("b"), steps=[planned("b", expect=["b", "c*"])])
-    assert result.reason_texts == ["expected benchmark did not appear: c* (step b)"]
-
-
-@pytest.mark.parametrize(
-    ("end", "reason", "interrupted"),
-    [
-        (None, "the run did not finish (was it killed?)", True),
-        ({"event": "interrupted", "time": "2026-01-02T03:04:06.500Z"}, "the run was interrupted", True),
-        (END, None, False),
-    ],
-)
-def test_a_run_without_its_end_never_passes(end: dict[str, Any] | None, reason: str | None, interrupted: bool) -> None:
-    result = judged(*pairs("b", FLAT, None), ended("b"), steps=[planned("b"), planned("c", selected=False)], end=end)
-    assert result.run.interrupted is interrupted
-    assert result.verdict == ("error" if reason else "pass")
-    assert result.reason_texts == ([reason] if reason else [])
-    assert result.steps[1].reason == "not selected"
-    assert result.run.seconds == (None if end is None else 1.5 if interrupted else 10.0)
+def test_evidence(metric: str, before: list[float], after: list[float] | None, keys: Any, evidence: str) -> None:
+    assert judged(*pairs("b", before, after, metric, **keys), ended("b")).evidence == [f"perf: {evidence}"]
 
 
 def test_metrics_of_the_workflow_and_unknown_ones() -> None:
-    frames = Metric("frames", Dimension.COUNT, Better.HIGHER)
-    wanted = criteria(metrics=[frames])
+    wanted = criteria(metrics=[Metric("frames", Dimension.COUNT, Better.HIGHER)])
     result = judged(*pairs("b", BASE, scaled(0.5), metric="frames"), ended("b"), wanted=wanted)
     assert (row(result, "frames").decision, result.verdict) == ("regressed", "fail")
     result = judged(*pairs("b", BASE, scaled(0.5), metric="mystery"), ended("b"))
-    assert (row(result, "mystery").decision, row(result, "mystery").gating) == (None, False)
-    assert result.verdict == "pass"
+    found = row(result, "mystery")
+    assert (found.decision, found.gating, result.verdict) == (None, False, "pass")
 
 
 def test_a_metric_that_never_meets_its_partner_is_left_out() -> None:
-    events = pairs("b", FLAT, FLAT)
-    events[0]["baseline"].append(reading("uncontended", 1.0))
-    events[1]["candidate"].append(reading("uncontended", 1.0))
-    result = judged(*events, ended("b"))
-    assert [item.metric for item in result.benchmarks] == ["time"]
+    first, second, *rest = pairs("b", FLAT, FLAT)
+    beside([first], "uncontended", 1.0, None)
+    beside([second], "uncontended", None, 1.0)
+    assert [item.metric for item in judged(first, second, *rest, ended("b")).benchmarks] == ["time"]
 
 
-def test_hotspots_are_ranked_within_each_side_of_each_profile() -> None:
+def test_ends_that_are_not_known_are_null_and_said() -> None:
+    found = row(judged(*pairs("b", [8.01, 8.2, 7.93], [1.02, 1.0, 1.04]), ended("b")))
+    for bounds in (known(found.change), known(found.speedup)):
+        assert (bounds.low, bounds.high) == (None, None)
+    assert "too few pairs for a confidence interval of the change; raise `runs` or `budget`" in found.warnings
+
+
+def test_a_change_that_is_not_known_has_no_speedup_and_no_seconds_are_none() -> None:
+    found = row(judged(*pairs("b", [0.0, *BASE[1:]], BASE), ended("b")))
+    assert (found.change, found.speedup, found.seconds) == (None, None, None)
+    events = [event | {"seconds": 0.25} for event in pairs("b", BASE, BASE)]
+    assert row(judged(*events, ended("b"))).seconds == 5.0
+
+
+@pytest.mark.parametrize("at_most", [False, True])
+def test_readings_are_kept_where_any_of_them_says_more_than_its_value(*, at_most: bool) -> None:
+    events = pairs("b", BASE, None)
+    events[3]["baseline"][0] |= {"at_most": True} if at_most else {}
+    assert (known(row(judged(*events, ended("b"))).baseline).readings is not None) is at_most
+
+
+@pytest.mark.parametrize("unproven", [False, True])
+def test_only_what_is_unproven_says_that_its_time_was_spent(*, unproven: bool) -> None:
+    wild = [value * 1.5**number for number, value in enumerate(BASE, -10)]
+    stopped = {"event": "stopped", "step": "b", "benchmark": "", "reason": "budget"}
+    result = judged(*pairs("b", BASE, wild if unproven else BASE), stopped, ended("b"))
+    assert (row(result).decision, row(result).stopped) == ("unproven" if unproven else "same", "budget")
+    assert any("its budget ran out" in reason for reason in result.reason_texts) is unproven
+
+
+# -- code layouts
+
+
+def with_layouts(design: str = "layouts", metrics: Sequence[str] = ("time",)) -> Record:
+    """Return twenty pairs of the programs as built, 20% slower, then twenty (or six) code layouts of each side."""
+    events: list[dict[str, Any]] = []
+    for number in range(26 if design == "few layouts" else 40):
+        layout, factor = max(0, number - 19), 1.0 if number > 19 else 1.2
+        sides = {"baseline": 1.0, "candidate": factor}
+        for side in (("baseline",), ("candidate",)) if layout and design == "few layouts" else (tuple(sides),):
+            found = {each: [reading(m, sides[each] * BASE[number * 7 % 20]) for m in metrics] for each in side}
+            event = {"event": "sample", "step": "b", "design": design if layout else "looks", "first": side[0], **found}
+            events.append(event | {"pair": len(events)} | ({"layout": layout} if layout else {}))
+    return record(*events, ended("b"))
+
+
+@pytest.mark.parametrize(
+    ("design", "count", "numbers"), [("layouts", 20, None), ("few layouts", 6, [[1, 2, 3, 4, 5, 6]] * 2)]
+)
+def test_a_row_over_layouts_keeps_what_was_seen_as_built(design: str, count: int, numbers: Any) -> None:
+    found = row(judge(with_layouts(design), Criteria()))
+    over = known(found.layouts)
+    assert (found.decision, over.n, over.numbers, over.built.design) == ("same", count, numbers, "looks")
+    assert (known(over.built.baseline).n, over.built.paired) == (20, True)
+    assert known(over.built.change).value == pytest.approx(0.2, abs=0.01)
+    assert any(text.startswith("an accident of code layout") for text in found.warnings)
+
+
+def test_the_accident_of_a_row_that_decides_nothing_is_not_told() -> None:
+    result = judge(with_layouts(metrics=("time", "cpu")), Criteria())
+    told = {item.metric: (item.gating, any("accident" in text for text in item.warnings)) for item in result.benchmarks}
+    assert told == {"time": (False, False), "cpu": (True, True)}
+    tiny = judged(*beside(pairs("b", BASE, scaled(1.01)), "cpu", 1.0, 1.01), ended("b"))
+    notes = [item.warnings for item in tiny.benchmarks]
+    assert notes == [["a change is proven, but not that it exceeds the floor of 2%"]] * 2
+
+
+def test_nothing_known_as_built_has_no_change_as_built() -> None:
+    made = with_layouts()
+    old = next(iter(known(made.series["b", "time"].built).sides.values()))
+    old[0] = replace(old[0], value=0.0)
+    assert known(row(judge(made, Criteria())).layouts).built.change is None
+
+
+@pytest.mark.parametrize(("factor", "told"), [(1.2, True), (0.8, True), (1.0, False)])
+def test_a_change_of_one_code_layout_says_what_the_floor_stands_for(factor: float, *, told: bool) -> None:
+    made = record(*pairs("b", BASE, scaled(factor)), ended("b"))
+    made.without_layouts["b", ""] = "no linker"
+    found = row(judge(made, Criteria()))
+    text = "measured with one code layout per side: no linker; code layout alone can change the result by "
+    assert found.warnings == ([text + "more than the floor of 2%"] if told else [])
+    assert found.as_built == "no linker"
+
+
+# -- fresh pairs
+
+
+def fresh(before: float, after: float, fresh_pairs: int) -> Result:
+    """Return what is judged of eleven pairs of many benchmarks, and of fresh pairs that confirm or refute them."""
+    events = []
+    for number in range(11 + fresh_pairs):
+        factor = before if number < 11 else after
+        (event,) = pairs("b", [1 + 0.001 * (number * 7 % 5)], [factor * (1 + 0.001 * (number * 3 % 5))])
+        event |= {"design": "looks", "pair": number, "many": True}
+        events.append(event | ({"design": "confirm", "confirmation": 1} if number >= 11 else {}))
+    return judged(*events, ended("b"))
+
+
+@pytest.mark.parametrize(
+    ("after", "count", "outcome", "decision", "level"),
+    [
+        (1.3, 6, "confirmed", "regressed", "action"),
+        (1.0, 11, "refuted", "unproven", None),
+        (1.0, 0, "open", "unproven", None),
+    ],
+)
+def test_fresh_pairs_of_a_change(after: float, count: int, outcome: str, decision: str, level: str | None) -> None:
+    result = fresh(1.3, after, count)
+    (told,) = result.confirmations
+    assert (told["outcome"], told["pairs"], told["decision"]) == (outcome, count, decision)
+    (found,) = result.benchmarks
+    assert (found.decision, found.level, found.unconfirmed) == (decision, level, outcome != "confirmed")
+    (reason,) = result.reason_texts
+    if outcome == "confirmed":
+        assert (found.pairs, found.confidence, found.design) == (17, 0.99, "looks")
+        assert known(found.baseline).confirming == [0] * 11 + [1] * 6
+    elif outcome == "refuted":
+        assert "changed by +30.0% [" in reason
+        assert "at first, which 11 fresh pairs did not confirm: 0.0% [" in reason
+    else:
+        assert "there was no time for fresh pairs to confirm it" in reason
+
+
+# -- concerns and notes of a run that passes
+
+OVER = "over the concern threshold of 5% (action threshold 300%)"
+
+
+@pytest.mark.parametrize(
+    ("metric", "factor", "said"),
+    [("time", 1.87, f"concern: b time +87.0%, {OVER}"), ("throughput", 0.5, f"concern: b throughput -50.0%, {OVER}")],
+)
+def test_a_concern_passes_and_is_said(metric: str, factor: float, said: str) -> None:
+    result = judged(*pairs("b", BASE, scaled(factor), metric=metric), ended("b"), wanted=criteria(action=3.0))
+    assert (result.verdict, result.reason_texts, result.gate) == ("pass", [said], Gate(status="pass"))
+    assert f"\n  note: {said}\n" in shown(result)
+    assert "why:" not in shown(result)
+    page = markdown.render(result)
+    assert "### Warnings" in page
+    assert "### Why" not in page
+
+
+def test_beside_a_failure_a_concern_is_a_note_and_no_reason() -> None:
+    events = [*pairs("a", BASE, scaled(1.2)), *pairs("b", BASE, scaled(1.07)), ended("a"), ended("b")]
+    result = judged(*events, steps=[planned("a"), planned("b")])
+    assert result.verdict == "fail"
+    assert re.findall(r"(why|note): (\w+)", shown(result)) == [("why", "regressed"), ("note", "concern")]
+
+
+def test_a_regression_from_nothing_says_both_values() -> None:
+    result = judged(*pairs("b", [0.0], [1.0], metric="allocs"), ended("b"))
+    assert result.reason_texts == ["regressed: b allocs 0 → 1, over the action threshold of 10%"]
+
+
+# -- steps
+
+
+def test_fail_before_error_before_unproven_and_all_reasons_are_named() -> None:
+    steps = [planned("b"), planned("gone"), planned("t", role="check", benchmark="", stage="verify")]
+    events = [*pairs("b", BASE, noisy(1.0, 0.5)), ended("b")]
+    failed = [ended(name, "failed", f"{name} exited with 1") for name in ("gone", "t")]
+    results = [judged(*events, *failed[:count], steps=steps) for count in (2, 1, 0)]
+    assert [result.verdict for result in results] == ["fail", "error", "unproven"]
+    reasons = [reason.split(":")[0] for reason in results[0].reason_texts]
+    assert reasons == ["correctness step failed", "step gone", "unproven"]
+
+
+@pytest.mark.parametrize(
+    ("role", "status", "keys", "verdict"),
+    [
+        *[("work", "failed", {}, "error"), ("work", "timeout", {}, "error"), ("work", "skipped", {}, "pass")],
+        *[("measure", "failed", {}, "error"), ("profile", "failed", {}, "pass"), ("machine", "failed", {}, "pass")],
+        *[("check", "failed", {}, "fail"), ("check", "timeout", {}, "error"), ("check", "skipped", {}, "pass")],
+        ("check", "failed", {"not_started": True}, "error"),
+        ("check", "done", {}, "pass"),
+    ],
+)
+def test_failed_steps_by_role(role: str, status: str, keys: dict[str, Any], verdict: str) -> None:
+    events = [*MEASURED, ended("t", status, "exited with 3", **keys)]
+    step = planned("t", role=role, benchmark="")
+    assert judged(*events, steps=[planned("b"), step]).verdict == verdict
+    # An allowed failure passes and is named.
+    allowed = judged(*events, steps=[planned("b"), step | {"allowed": True}])
+    said = ["failed (allowed): t: exited with 3"] if verdict in ("error", "fail") else []
+    assert allowed.verdict == "pass"
+    assert role in ("profile", "machine") or allowed.reason_texts == said
+    assert ("failed (allowed)" in shown(allowed)) == bool(allowed.reason_texts)
+
+
+@pytest.mark.parametrize(
+    ("role", "other", "allowed", "verdict"),
+    [
+        ("profile", None, False, "error"),
+        ("machine", None, False, "error"),
+        ("profile", ("profile", "failed"), False, "error"),
+        ("profile", ("profile", "done"), False, "pass"),
+        ("profile", ("check", "done"), False, "pass"),
+        ("profile", ("work", "done"), False, "error"),
+        ("profile", None, True, "pass"),
+    ],
+)
+def test_a_failed_profile_and_nothing_else(role: str, other: Any, verdict: str, allowed: bool) -> None:
+    steps = [planned("p", role=role, benchmark="", allowed=allowed)]
+    events = [ended("p", "failed", "why")]
+    if other:
+        steps.append(planned("o", role=other[0], benchmark=""))
+        events.append(ended("o", other[1], "why"))
+    result = judged(*events, steps=steps)
+    assert result.verdict == verdict
+    assert other or allowed or result.reason_texts == ["step p: why"]
+
+
+WORK, CHECK = planned("w", role="work"), planned("c", role="check")
+MEASURE, PROFILE = planned("b"), planned("p", role="profile")
+LEFT_OUT = {"selected": False}
+NO_STEP = f"nothing was measured: {NO_STEP_MEASURES}"
+OTHER_STAGE = "nothing was measured: the steps that measure are in the stage `baseline`"
+
+
+@pytest.mark.parametrize(
+    ("steps", "events", "verdict", "reasons"),
+    [
+        ([WORK], [ended("w")], "error", [NO_STEP]),
+        ([CHECK], [ended("c")], "error", [NO_STEP]),
+        ([WORK, CHECK], [ended("w"), ended("c", "skipped")], "error", [NO_STEP]),
+        ([PROFILE], [ended("p", "skipped")], "error", [NOTHING]),
+        ([PROFILE], [ended("p")], "pass", []),
+        ([WORK, CHECK, MEASURE | LEFT_OUT], [ended("w"), ended("c")], "error", [OTHER_STAGE]),
+        ([WORK, MEASURE], [ended("w"), ended("b", "skipped")], "error", [NOTHING]),
+        ([MEASURE], [ended("b")], "error", [NOTHING]),
+        ([MEASURE, WORK], [*MEASURED, ended("w")], "pass", []),
+    ],
+)
+def test_a_run_without_figures(steps: list[Any], events: list[Any], verdict: str, reasons: list[str]) -> None:
+    result = judged(*events, steps=steps)
+    assert (result.verdict, result.reason_texts) == (verdict, reasons)
+    if reasons:
+        assert "nothing measured" in shown(result).splitlines()[0]
+
+
+def test_nothing_that_was_skipped_measured_nothing() -> None:
+    assert NOTHING == "nothing was measured"
+    steps = [planned("b", **LEFT_OUT), planned("c", **LEFT_OUT)]
+    found = [judged(event, steps=steps).reason_texts for event in (ended("b", "skipped", "no tool"), ended("b"))]
+    assert [NOTHING in reasons for reasons in found] == [False, True]
+    assert judged(steps=steps[:1]).verdict == "error"
+
+
+def test_a_run_says_what_is_missing() -> None:
+    steps = [planned("b", expect=["b", "other", "c*"]), planned("d", expect=["d"])]
+    result = judged(*MEASURED, ended("d", "skipped", "no"), steps=steps)
+    missing = [text for text in result.reason_texts if text.startswith("expected")]
+    names = ("other (step b)", "c* (step b)", "d (step d)")
+    assert missing == [f"expected benchmark did not appear: {name}" for name in names]
+    lone = [event | {"alone": True} for event in pairs("b", BASE, None)]
+    steps = [planned("b"), planned("c")]
+    lost = judged(*lone, *pairs("c", BASE, BASE), ended("b"), ended("c"), steps=steps)
+    assert "no longer measured: b time" in lost.reason_texts
+
+
+def test_what_is_measured_twice_is_an_error() -> None:
+    events = [event for name in "bc" for event in (*pairs(name, BASE, BASE), ended(name))]
+    result = judged(*events, steps=[planned("b"), planned("c", benchmark="b")])
+    assert result.verdict == "error"
+    assert result.reason_texts[0].startswith("step c: measured twice: `time` of `b` was already measured by step `b`")
+
+
+@pytest.mark.parametrize(
+    ("end", "reason", "interrupted", "seconds"),
+    [
+        (None, "the run did not finish (was it killed?)", True, None),
+        ({"event": "interrupted", "time": "2026-01-02T03:04:06.500Z"}, "the run was interrupted", True, 1.5),
+        (END, None, False, 10.0),
+        (END | {"time": "2026-01-02T03:04:05.500Z"}, None, False, 0.5),
+        (END | {"time": "2026-01-02T03:04:04.000Z"}, None, False, 0.0),  # the clock was set back
+    ],
+)
+def test_a_run_without_its_end(end: Any | None, reason: str | None, interrupted: bool, seconds: float | None) -> None:
+    result = judged(*MEASURED, steps=[planned("b"), planned("c", selected=False)], end=end)
+    assert (result.run.interrupted, result.run.seconds) == (interrupted, seconds)
+    assert (result.verdict, result.reason_texts) == (("error", [reason]) if reason else ("pass", []))
+    assert result.steps[1].reason == "not selected"
+
+
+def test_a_step_that_did_not_end_took_no_time() -> None:
+    (step,) = judged(steps=[planned("b")]).steps
+    found = (step.status, step.reason, step.seconds, step.ended)
+    assert found == ("skipped", "interrupted before it ended", 0.0, False)
+
+
+def test_a_check_tells_what_it_found_or_else_why_it_failed() -> None:
+    steps = [planned("b"), *(planned(name, role="check", benchmark="") for name in ("one", "two"))]
+    found = judged(ended("one", "failed", "why", detail="what"), ended("two", "failed", "why"), steps=steps)
+    assert [item.detail for item in found.verification] == ["what", "why"]
+
+
+@pytest.mark.parametrize(
+    ("name", "reason", "role", "told"),
+    [
+        ("sort", "it failed", "measure", " (sort)"),
+        ("sort", "sort failed", "measure", ""),
+        ("step", "it failed", "measure", ""),
+        ("so*", "it failed", "measure", ""),
+        ("sort", "it failed", "profile", ""),
+    ],
+)
+def test_a_failure_names_its_benchmark_once(name: str, reason: str, role: str, told: str) -> None:
+    step = PlannedStep(id="step", stage="baseline", tool="command", role=role, benchmark=name)
+    assert judging._about("step", step, reason) == told
+
+
+# -- hotspots
+
+
+def test_what_removing_a_place_can_bring_is_bounded() -> None:
+    assert judging._impact(0.999, "time") == "nearly all of the time"
+    assert judging._impact(0.25, "allocations") == "at most 25% fewer allocations without it"
+
+
+def test_hotspots_and_profiles_are_ranked_and_without_a_benchmark_those_of_their_step() -> None:
     spots = [
-        {"location": name, "share": share, "unit": unit, "source": "perf", "tree": tree}
-        for name, share, unit, tree in (
-            *[("f", 0.5, "time", "baseline"), ("g", 0.2, "time", "baseline"), ("f", 1.0, "time", "candidate")],
-            ("h", 0.36, "bytes", "candidate"),
+        {"location": name, "share": share, "unit": unit, "source": "perf", "tree": tree, "benchmark": whose}
+        for name, share, unit, tree, whose in (
+            *[("f", 0.5, "time", "baseline", ""), ("g", 0.2, "time", "baseline", "own")],
+            # Exactly 5% is not a hotspot.
+            *[("i", 0.05, "time", "baseline", ""), ("f", 1.0, "time", "candidate", "")],
+            ("h", 0.36, "bytes", "candidate", ""),
         )
     ]
-    result = judged(ended("p", hotspots=spots), steps=[planned("p", role="profile")])
-    assert [(spot.rank, spot.tree, spot.location) for spot in result.hotspots] == [
-        *[(1, "baseline", "f"), (2, "baseline", "g"), (1, "candidate", "f"), (1, "candidate", "h")],
+    of_file = {"path": "a", "kind": "perf", "tree": "baseline", "sha256": "0"}
+    files = [of_file | {"benchmark": whose} for whose in ("", "own")]
+    step = planned("p", role="profile", benchmark="sort")
+    result = judged(ended("p", hotspots=spots, profiles=files), steps=[step])
+    assert [(spot.rank, spot.tree, spot.location, spot.benchmark, spot.impact) for spot in result.hotspots] == [
+        (1, "baseline", "f", "sort", "at most 2.00x faster without it"),
+        (1, "baseline", "g", "own", "at most 1.25x faster without it"),
+        (1, "candidate", "f", "sort", "all of the time"),
+        (1, "candidate", "h", "sort", "at most 36% fewer bytes without it"),
     ]
-    assert [spot.impact for spot in result.hotspots] == [
-        "at most 2.00x faster without it",
-        "at most 1.25x faster without it",
-        "all of the time",
-        "at most 36% fewer bytes without it",
-    ]
+    assert [item.benchmark for item in result.profiles] == ["sort", "own"]
 
+
+# -- any record
 
 VALUES = st.floats(1e-9, 1e9) | st.just(0.0) | st.sampled_from([1e-300, 1e300])
 METRIC_NAMES = st.sampled_from(
@@ -439,9 +477,7 @@ READINGS = st.lists(st.tuples(METRIC_NAMES, VALUES, st.booleans(), st.sampled_fr
 
 
 @given(st.lists(st.tuples(READINGS, READINGS), max_size=12), st.booleans(), st.booleans())
-def test_whatever_was_measured_the_result_is_json_and_judging_again_gives_the_same_bytes(
-    rounds: list[tuple[list[Any], list[Any]]], two_sided: bool, end: bool
-) -> None:
+def test_any_result_is_json_and_judged_again_alike(rounds: list[tuple[Any, Any]], two_sided: bool, end: bool) -> None:
     wanted = criteria({"**": {"time p99": "<1s", "rss": "<1GB", "speedup": "≥1x", "allocs": 0, "throughput": "≥1GB/s"}})
     events = []
     for number, sides in enumerate(rounds):
@@ -460,63 +496,3 @@ def test_whatever_was_measured_the_result_is_json_and_judging_again_gives_the_sa
         raise AssertionError(constant)
 
     json.loads(text, parse_constant=refuse)
-
-
-@pytest.mark.parametrize("role", ["profile", "machine"])
-def test_what_only_looks_on_fails_a_run_that_found_nothing_else(role: str) -> None:
-    failed = ended("look", "failed", "look exited with 1")
-    steps = [planned("b"), planned("look", role=role, benchmark="")]
-    assert judged(*pairs("b", FLAT, None), ended("b"), failed, steps=steps).verdict == "pass"
-    alone = judged(failed, steps=steps[1:])
-    assert (alone.verdict, alone.reason_texts) == ("error", ["step look: look exited with 1"])
-
-
-def test_samples_that_all_lie_on_one_side_of_the_bound_decide() -> None:
-    eight = [8.01, 8.2, 7.93, 8.4, 8.11]
-    said = "all 5 samples lie on one side of the limit"
-    assert target({"time": "<1s"}, *pairs("b", eight, None)) == ("not met", said)
-    assert target({"time": "<9s"}, *pairs("b", eight, None)) == ("met", said)
-    assert target({"time": {"min": "7s", "max": "9s"}}, *pairs("b", eight, None)) == ("met", said)
-    assert target({"time": "<8.2s"}, *pairs("b", eight, None))[0] == "unproven"
-    assert target({"time": "<1s"}, *pairs("b", eight[:4], None))[0] == "unproven"
-
-
-def test_few_samples_say_that_a_percentile_is_missed_and_never_that_it_is_met() -> None:
-    ten = [8.01 + 0.0137 * (number * 7 % 10) for number in range(10)]
-    assert target({"time p99": "<1s"}, *pairs("b", ten, None))[0] == "not met"
-    assert target({"time p99": "<9s"}, *pairs("b", ten, None))[0] == "unproven"
-    assert target({"time p90": "<9s"}, *pairs("b", ten * 2, None))[0] == "unproven"
-    assert target({"time p90": "<9s"}, *pairs("b", ten * 3, None))[0] == "met"
-
-
-def test_pairs_that_all_lie_on_one_side_of_the_bound_decide() -> None:
-    old, new = [8.01, 8.2, 7.93, 8.4, 8.11], [1.02, 1.0, 1.04, 0.99, 1.01]
-    events = pairs("b", old, new)
-    said = "all 5 pairs lie on one side of the limit"
-    assert target({"time speedup": "≥2x"}, *events) == ("met", said)
-    assert target({"time change": "<-95%"}, *events) == ("not met", said)
-    assert target({"time speedup": "≥8x"}, *events)[0] == "unproven"
-    assert target({"time speedup": "≥2x"}, *events[:4])[0] == "unproven"
-
-
-def test_ends_that_are_not_known_are_null_and_said() -> None:
-    result = judged(*pairs("b", [8.01, 8.2, 7.93], [1.02, 1.0, 1.04]), ended("b"))
-    found = row(result)
-    assert found.change
-    assert found.speedup
-    assert (found.change.low, found.change.high, found.speedup.low, found.speedup.high) == (None,) * 4
-    assert "too few pairs for a confidence interval of the change; raise `runs` or `budget`" in found.warnings
-
-
-def test_a_percentile_of_too_few_samples_has_no_figure() -> None:
-    few, enough = pairs("b", noisy(1, 0.01, 19), None), pairs("b", noisy(1, 0.01, 21), None)
-    texts = [judged(*events, ended("b"), wanted=criteria({"b": {"time p95": "<9s"}})) for events in (few, enough)]
-    assert [result.targets[0].measured is None for result in texts] == [True, False]
-    assert texts[0].targets[0].status == "unproven"
-
-
-def test_a_target_says_how_much_wider_drift_makes_its_interval() -> None:
-    drift = [1 + 0.01037 * number for number in range(20)]
-    status, detail = target({"time": "<1.15s"}, *pairs("b", drift, None))
-    assert status == "unproven"
-    assert re.search(r"successive samples are correlated, so the interval is \d\.\d times as wide", detail)

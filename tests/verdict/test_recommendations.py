@@ -51,11 +51,9 @@ def advised(
     few_samples: bool = False,
 ) -> list[Recommendation]:
     """Return the advice on hotspots, and on metrics with a value on the baseline and one on the candidate."""
-    events = [
-        event
-        for metric, (before, after) in (metrics or {}).items()
-        for event in pairs("b", [before] * 20, [after] * 20, metric)
-    ]
+    events = []
+    for metric, (before, after) in (metrics or {}).items():
+        events += pairs("b", [before] * 20, [after] * 20, metric)
     profiled = ended("cpu", few_samples=few_samples)
     criteria = Criteria(metrics=METRICS_OF_TOOLS)
     made = record(*events, ended("b"), profiled, steps=[planned("b"), planned("cpu", role="profile", benchmark="b")])
@@ -70,14 +68,34 @@ def of_kernel(**keys: Any) -> dict[str, Any]:
     return kernel(**(known | keys))
 
 
-def gpu(*kernels: Mapping[str, Any]) -> Evidence:
+def gpus(*kernels: Mapping[str, Any]) -> Evidence:
     return {"kernels": profiled(*kernels).kernels}
+
+
+def gpu(**keys: Any) -> Evidence:
+    return gpus(of_kernel(**keys))
 
 
 def line(function: str, share: float, cause: str, uses: Sequence[Use], **keys: Any) -> HotspotResult:
     """Return a hotspot of the project's own Python code, with the uses in its source."""
     known: dict[str, Any] = {"source": "line-profiler", "file": "own/p.py", "line": 9, "function": function}
     return spot(function, share, cause, **(known | {"uses": [str(use) for use in uses]} | keys))
+
+
+def spots(*found: HotspotResult) -> Evidence:
+    return {"spots": found}
+
+
+def hot(location: str, share: float, cause: str = "", **keys: Any) -> Evidence:
+    return spots(spot(location, share, cause, **keys))
+
+
+def slow(function: str, share: float, cause: str, uses: Sequence[Use], **keys: Any) -> Evidence:
+    return spots(line(function, share, cause, uses, **keys))
+
+
+def metrics(**values: tuple[float, float]) -> Evidence:
+    return {"metrics": values}
 
 
 def hits(count: int) -> str:
@@ -90,226 +108,163 @@ def blocks(count: int) -> str:
 
 LOOP = [Use.ELEMENTS, Use.ARRAYS]
 ALLOC, COPY, HASH = "allocating and freeing", "copying memory", "hashing"
+RE = ("_parser", "_compiler")
+MALLOCS = spots(*[spot(name, 0.06, unit="instructions", source="callgrind") for name in ("malloc", "_int_free")])
+DEEPCOPY = hot("deepcopy", 0.3, source="cprofile", file="/opt/lib/python3.11/copy.py")
+OPENED = hot("data/gauges.csv", 0.9, "measured: opened 4,000 times", unit="opens", source="strace")
+CALLED = hot("<built-in method io.open>", 0.06, "measured: 1,000 calls, x", source="cprofile")
+SGEMM = hot("ampere_sgemm_128x64_tn", 0.57, unit="device time", source="torch-profiler")
+LOOPED = slow("smooth", 0.1, "", LOOP, source="py-spy")
+RENDERED = slow("render", 0.2, hits(9), [Use.TEXT])
+DECODED = hot("raw_decode", 0.2, source="cprofile", file="/usr/lib/python3.11/json/decoder.py", line=343)
+CACHED = slow("parse", 0.5, blocks(1000), [Use.UNBOUNDED], unit="bytes", source="tracemalloc")
+FILLED = slow("keep", 0.1, blocks(8000), [Use.CONTAINER], unit="bytes", source="tracemalloc")
 FIRE: list[tuple[str, Evidence, str]] = [
     (
         "allocation-in-hot-path",
-        {"spots": [spot("dispatch", 0.5, spent(ALLOC, 62, "malloc, _int_free"), file="src/q.rs", line=8)]},
+        hot("dispatch", 0.5, spent(ALLOC, 62, "malloc, _int_free"), file="src/q.rs", line=8),
         "perf: 31% of time (dispatch (src/q.rs:8) 50%, 62% of it allocating and freeing, by malloc, _int_free)",
     ),
-    (
-        "allocation-in-hot-path",
-        {"spots": [spot(name, 0.06, unit="instructions", source="callgrind") for name in ("malloc", "_int_free")]},
-        "callgrind: 12% of instructions (_int_free 6%; malloc 6%)",
-    ),
-    ("allocation-in-hot-path", {"spots": [spot("operator new(unsigned long)", 0.1)]}, "operator new"),
-    ("allocation-in-hot-path", {"spots": [spot("runtime.mallocgc", 0.1)]}, "runtime.mallocgc 10%"),
-    ("allocation-in-hot-path", {"spots": [spot("__rust_alloc", 0.2)]}, "20% of time"),
-    ("allocation-in-hot-path", {"spots": [spot("malloc (vgpreload_dhat.so)", 0.2)]}, "20% of time"),
-    ("allocations-grew", {"metrics": {"allocs": (2, 5)}}, "allocs: 2 → 5 (+150.0%)"),
-    ("allocations-grew", {"metrics": {"alloc": (0, 64)}}, "alloc: 0 B → 64.0 B"),
-    ("copies-in-hot-path", {"spots": [spot("relay", 0.2, spent(COPY, 50, "__memcpy_avx"))]}, "perf: 10% of time"),
-    ("copies-in-hot-path", {"spots": [spot("__memmove_avx_unaligned_erms", 0.3)]}, "30% of time"),
-    ("copies-in-hot-path", {"spots": [spot("<alloc::vec::Vec<u8> as core::clone::Clone>::clone", 0.3)]}, "30%"),
-    (
-        "copies-in-hot-path",
-        {"spots": [spot("deepcopy", 0.3, source="cprofile", file="/opt/lib/python3.11/copy.py")]},
-        "cprofile: 30% of time",
-    ),
-    ("hashing-in-hot-path", {"spots": [spot("count", 1.0, spent(HASH, 35, "make_hash"))]}, "perf: 35% of time"),
-    ("hashing-in-hot-path", {"spots": [spot("<core::hash::sip::Hasher<S> as core::hash::Hasher>::write", 0.2)]}, "20%"),
-    ("hashing-in-hot-path", {"spots": [spot("runtime.memhash64", 0.2)]}, "20%"),
-    ("lock-contention", {"spots": [spot("pthread_mutex_lock@@GLIBC_2.2.5", 0.2)]}, "20% of time"),
-    ("lock-contention", {"spots": [spot("sync.(*Mutex).lockSlow", 0.2)]}, "20% of time"),
-    ("lock-contention", {"spots": [spot("{method 'acquire' of '_thread.lock' objects}", 0.2)]}, "20% of time"),
-    ("io-in-a-loop", {"spots": [spot("emit", 0.9, spent("reading and writing", 90, "__GI___libc_write"))]}, "81%"),
-    ("io-in-a-loop", {"spots": [spot("{built-in method posix.write}", 0.4, source="cprofile")]}, "40% of time"),
-    ("syscalls-grew", {"metrics": {"syscalls": (10, 20)}}, "syscalls: 10 → 20 (+100.0%)"),
-    ("cache-misses", {"metrics": {"cache_miss_rate": (0.001, 0.04)}}, "cache_miss_rate: 4.00% (over 1.00%)"),
-    ("cache-misses", {"metrics": {"cache_misses": (6, 6), "instructions": (1000, 1000)}}, "6 to 1000 instructions"),
-    ("cache-misses-grew", {"metrics": {"cache_misses": (100, 150)}}, "cache_misses: 100 → 150 (+50.0%)"),
-    ("branch-misses", {"metrics": {"branch_miss_rate": (0.01, 0.09)}}, "branch_miss_rate: 9.00% (over 5.00%)"),
-    ("branch-misses-grew", {"metrics": {"branch_misses": (100, 130)}}, "branch_misses: 100 → 130"),
-    ("scalar-arithmetic", {"metrics": {"scalar_ops": (90, 90), "packed_ops": (10, 10)}}, "scalar_ops: 90 to 10"),
-    ("scalar-arithmetic", {"metrics": {"simd_share": (0.9, 0.1)}}, "simd_share: 10.0% (under 20.0%)"),
-    (
-        "repeated-opens",
-        {"spots": [spot("data/gauges.csv", 0.9, "measured: opened 4,000 times", unit="opens", source="strace")]},
-        "strace: data/gauges.csv: 90% of opens; 4,000 times",
-    ),
-    (
-        "repeated-opens",
-        {"spots": [spot("<built-in method io.open>", 0.06, "measured: 1,000 calls, x", source="cprofile")]},
-        "cprofile: <built-in method io.open>: 6% of time; 1,000 times",
-    ),
-    (
-        "repeated-sql",
-        {"metrics": {"sql_repeated": (10, 10), "sql_statements": (12, 12)}},
-        "sql_repeated: 10 to 12 sql_statements",
-    ),
-    ("blocked-event-loop", {"metrics": {"slow_callbacks": (1, 1)}}, "slow_callbacks: 1 (over 0)"),
-    ("loader-starves-training", {"metrics": {"dataloader_fraction": (0.9, 0.4)}}, "dataloader_fraction: 40.0% (over"),
-    ("loader-starves-training", {"metrics": {"dataloader_wait": (0.35, 0.35)}}, "dataloader_wait: 35.0% (over 30.0%)"),
-    (
-        "single-precision-products",
-        {"spots": [spot("ampere_sgemm_128x64_tn", 0.57, unit="device time", source="torch-profiler")]},
-        "torch-profiler: 57% of device time (ampere_sgemm_128x64_tn 57%)",
-    ),
-    ("waiting-for-ranks", {"metrics": {"allreduce_fraction": (0.5, 0.5)}}, "allreduce_fraction: 50.0% (over 30.0%)"),
+    ("allocation-in-hot-path", MALLOCS, "callgrind: 12% of instructions (_int_free 6%; malloc 6%)"),
+    ("allocation-in-hot-path", hot("operator new(unsigned long)", 0.1), "operator new"),
+    ("allocation-in-hot-path", hot("runtime.mallocgc", 0.1), "runtime.mallocgc 10%"),
+    ("allocation-in-hot-path", hot("__rust_alloc", 0.2), "20% of time"),
+    ("allocation-in-hot-path", hot("malloc (vgpreload_dhat.so)", 0.2), "20% of time"),
+    ("allocations-grew", metrics(allocs=(2, 5)), "allocs: 2 → 5 (+150.0%)"),
+    ("allocations-grew", metrics(alloc=(0, 64)), "alloc: 0 B → 64.0 B"),
+    ("copies-in-hot-path", hot("relay", 0.2, spent(COPY, 50, "__memcpy_avx")), "perf: 10% of time"),
+    ("copies-in-hot-path", hot("__memmove_avx_unaligned_erms", 0.3), "30% of time"),
+    ("copies-in-hot-path", hot("<alloc::vec::Vec<u8> as core::clone::Clone>::clone", 0.3), "30%"),
+    ("copies-in-hot-path", DEEPCOPY, "cprofile: 30% of time"),
+    ("hashing-in-hot-path", hot("count", 1.0, spent(HASH, 35, "make_hash")), "perf: 35% of time"),
+    ("hashing-in-hot-path", hot("<core::hash::sip::Hasher<S> as core::hash::Hasher>::write", 0.2), "20%"),
+    ("hashing-in-hot-path", hot("runtime.memhash64", 0.2), "20%"),
+    ("lock-contention", hot("pthread_mutex_lock@@GLIBC_2.2.5", 0.2), "20% of time"),
+    ("lock-contention", hot("sync.(*Mutex).lockSlow", 0.2), "20% of time"),
+    ("lock-contention", hot("{method 'acquire' of '_thread.lock' objects}", 0.2), "20% of time"),
+    ("io-in-a-loop", hot("emit", 0.9, spent("reading and writing", 90, "__GI___libc_write")), "81%"),
+    ("io-in-a-loop", hot("{built-in method posix.write}", 0.4, source="cprofile"), "40% of time"),
+    ("syscalls-grew", metrics(syscalls=(10, 20)), "syscalls: 10 → 20 (+100.0%)"),
+    ("cache-misses", metrics(cache_miss_rate=(0.001, 0.04)), "cache_miss_rate: 4.00% (over 1.00%)"),
+    ("cache-misses", metrics(cache_misses=(6, 6), instructions=(1000, 1000)), "6 to 1000 instructions"),
+    ("cache-misses-grew", metrics(cache_misses=(100, 150)), "cache_misses: 100 → 150 (+50.0%)"),
+    ("branch-misses", metrics(branch_miss_rate=(0.01, 0.09)), "branch_miss_rate: 9.00% (over 5.00%)"),
+    ("branch-misses-grew", metrics(branch_misses=(100, 130)), "branch_misses: 100 → 130"),
+    ("scalar-arithmetic", metrics(scalar_ops=(90, 90), packed_ops=(10, 10)), "scalar_ops: 90 to 10"),
+    ("scalar-arithmetic", metrics(simd_share=(0.9, 0.1)), "simd_share: 10.0% (under 20.0%)"),
+    ("repeated-opens", OPENED, "strace: data/gauges.csv: 90% of opens; 4,000 times"),
+    ("repeated-opens", CALLED, "cprofile: <built-in method io.open>: 6% of time; 1,000 times"),
+    ("repeated-sql", metrics(sql_repeated=(10, 10), sql_statements=(12, 12)), "sql_repeated: 10 to 12 sql_statements"),
+    ("blocked-event-loop", metrics(slow_callbacks=(1, 1)), "slow_callbacks: 1 (over 0)"),
+    ("loader-starves-training", metrics(dataloader_fraction=(0.9, 0.4)), "dataloader_fraction: 40.0% (over"),
+    ("loader-starves-training", metrics(dataloader_wait=(0.35, 0.35)), "dataloader_wait: 35.0% (over 30.0%)"),
+    ("single-precision-products", SGEMM, "torch-profiler: 57% of device time (ampere_sgemm_128x64_tn 57%)"),
+    ("waiting-for-ranks", metrics(allreduce_fraction=(0.5, 0.5)), "allreduce_fraction: 50.0% (over 30.0%)"),
     (
         "python-loop-over-array",
-        {"spots": [line("smooth", 0.4, hits(10_000), [Use.IN_LOOP, *LOOP])]},
+        slow("smooth", 0.4, hits(10_000), [Use.IN_LOOP, *LOOP]),
         "line-profiler: smooth (own/p.py:9): 40% of time; 10,000 times; indexes by a loop's variable; its",
     ),
-    (
-        "python-loop-over-array",
-        {"spots": [line("smooth", 0.1, "", LOOP, source="py-spy")]},
-        "py-spy: smooth (own/p.py:9): 10% of time; indexes",
-    ),
-    (
-        "text-added-in-a-loop",
-        {"spots": [line("render", 0.2, hits(9), [Use.TEXT])]},
-        "20% of time; 9 times; adds to a text in a loop",
-    ),
+    ("python-loop-over-array", LOOPED, "py-spy: smooth (own/p.py:9): 10% of time; indexes"),
+    ("text-added-in-a-loop", RENDERED, "20% of time; 9 times; adds to a text in a loop"),
+    ("parsed-or-compiled-again", DECODED, "cprofile: 20% of time (raw_decode"),
+    ("parsed-or-compiled-again", hot("<built-in method _pickle.loads>", 0.1), "10% of time"),
     (
         "parsed-or-compiled-again",
-        {"spots": [spot("raw_decode", 0.2, source="cprofile", file="/usr/lib/python3.11/json/decoder.py", line=343)]},
-        "cprofile: 20% of time (raw_decode",
-    ),
-    ("parsed-or-compiled-again", {"spots": [spot("<built-in method _pickle.loads>", 0.1)]}, "10% of time"),
-    (
-        "parsed-or-compiled-again",
-        {
-            "spots": [
-                spot(name, 0.06, source="py-spy", file=f"/opt/lib/python3.12/re/{name}.py")
-                for name in ("_parser", "_compiler")
-            ]
-        },
+        spots(*[spot(name, 0.06, source="py-spy", file=f"/opt/lib/python3.12/re/{name}.py") for name in RE]),
         "py-spy: 12% of time",
     ),
-    (
-        "memory-kept-without-bound",
-        {"spots": [line("parse", 0.5, blocks(1000), [Use.UNBOUNDED], unit="bytes", source="tracemalloc")]},
-        "50% of bytes; 1,000 times; in a function cached without bound",
-    ),
-    (
-        "memory-kept-without-bound",
-        {"spots": [line("keep", 0.1, blocks(8000), [Use.CONTAINER], unit="bytes", source="tracemalloc")]},
-        "fills a container of its module",
-    ),
-    (
-        "many-small-allocations",
-        {"metrics": {"allocs": (1e6, 1e6), "alloc": (4e7, 4e7)}},
-        "allocs: 1.00M to 38.1 MiB alloc",
-    ),
-    ("threads-take-turns", {"metrics": {"gil_share": (0.95, 0.95), "main_share": (0.25, 0.25)}}, "gil_share: "),
+    ("memory-kept-without-bound", CACHED, "50% of bytes; 1,000 times; in a function cached without bound"),
+    ("memory-kept-without-bound", FILLED, "fills a container of its module"),
+    ("many-small-allocations", metrics(allocs=(1e6, 1e6), alloc=(4e7, 4e7)), "allocs: 1.00M to 38.1 MiB alloc"),
+    ("threads-take-turns", metrics(gil_share=(0.95, 0.95), main_share=(0.25, 0.25)), "gil_share: "),
     (
         "occupancy-limited-by-registers",
-        gpu(of_kernel(registers=64)),
+        gpu(registers=64),
         "67% occupancy possible, limited by registers, 70% achieved, SM 40% and memory 50% busy; at most 48 registers",
     ),
-    ("occupancy-limited-by-shared-memory", gpu(of_kernel(shared_static=40_000)), "33% occupancy possible, limited by"),
-    ("occupancy-limited-by-block-size", gpu(of_kernel(threads=32)), "50% occupancy possible, limited by blocks"),
-    ("occupancy-limited-by-block-size", gpu(of_kernel(threads=1024)), "67% occupancy possible, limited by warps"),
-    (
-        "uncoalesced-accesses",
-        gpu(of_kernel(uncoalesced=0.21)),
-        "21% of the global memory sectors it moves are not needed",
-    ),
-    ("divergent-warps", {"metrics": {"warp_efficiency": (0.9, 0.7)}}, "warp_efficiency: 70.0% (under 75.0%)"),
+    ("occupancy-limited-by-shared-memory", gpu(shared_static=40_000), "33% occupancy possible, limited by"),
+    ("occupancy-limited-by-block-size", gpu(threads=32), "50% occupancy possible, limited by blocks"),
+    ("occupancy-limited-by-block-size", gpu(threads=1024), "67% occupancy possible, limited by warps"),
+    ("uncoalesced-accesses", gpu(uncoalesced=0.21), "21% of the global memory sectors it moves are not needed"),
+    ("divergent-warps", metrics(warp_efficiency=(0.9, 0.7)), "warp_efficiency: 70.0% (under 75.0%)"),
     (
         "warps-wait-for-memory",
-        gpu(of_kernel(stalls={"long_scoreboard": 4.0, "wait": 6.0})),
+        gpu(stalls={"long_scoreboard": 4.0, "wait": 6.0}),
         "40% of its warps' time is spent in long_scoreboard, schedulers issue in 20% of cycles",
     ),
-    ("warps-wait-for-memory", gpu(of_kernel(stalls={"lg_throttle": 4.0, "wait": 6.0})), "lg_throttle"),
-    ("warps-wait-for-shared-memory", gpu(of_kernel(stalls={"mio_throttle": 4.0, "wait": 6.0})), "mio_throttle"),
-    (
-        "warps-wait-at-barriers",
-        gpu(of_kernel(stalls={"barrier": 4.0, "wait": 6.0})),
-        "40% of its warps' time is spent in barrier",
-    ),
-    ("gpu-idles", {"metrics": {"gpu_idle": (0.1, 0.4)}}, "gpu_idle: 40.0% (over 30.0%)"),
-    ("gpu-throttled", {"metrics": {"gpu_throttled": (0.0, 0.2)}}, "gpu_throttled: 20.0% (over 10.0%)"),
+    ("warps-wait-for-memory", gpu(stalls={"lg_throttle": 4.0, "wait": 6.0}), "lg_throttle"),
+    ("warps-wait-for-shared-memory", gpu(stalls={"mio_throttle": 4.0, "wait": 6.0}), "mio_throttle"),
+    ("warps-wait-at-barriers", gpu(stalls={"barrier": 4.0, "wait": 6.0}), "40% of its warps' time is spent in barrier"),
+    ("gpu-idles", metrics(gpu_idle=(0.1, 0.4)), "gpu_idle: 40.0% (over 30.0%)"),
+    ("gpu-throttled", metrics(gpu_throttled=(0.0, 0.2)), "gpu_throttled: 20.0% (over 10.0%)"),
 ]
 MISS: list[tuple[str, Evidence]] = [
-    ("allocation-in-hot-path", {"spots": [spot("dispatch", 0.5, spent(ALLOC, 19, "malloc"))]}),  # 9.5% of all
-    ("allocation-in-hot-path", {"spots": [spot("reallocate_team", 0.9), spot("free_list_walk", 0.1)]}),
-    (
-        "allocation-in-hot-path",
-        {"spots": [spot("malloc", 0.9, unit="bytes")]},
-    ),  # every program has all of them somewhere
-    ("allocation-in-hot-path", {"spots": [spot("malloc", 0.9, tree="baseline"), spot("main", 0.9)]}),  # it was removed
-    ("allocation-in-hot-path", {"spots": [spot("work", 0.9, "supposed: allocating and freeing, by the name")]}),
-    ("allocations-grew", {"metrics": {"allocs": (100, 104)}}),
-    ("allocations-grew", {"metrics": {"allocs": (5, 2)}}),
-    ("copies-in-hot-path", {"spots": [spot("copy_on_write_tree", 0.9), spot("memcpy", 0.09)]}),
-    ("hashing-in-hot-path", {"spots": [spot("hashtag_parse", 0.9), spot("rehash_policy", 0.1)]}),
-    ("lock-contention", {"spots": [spot("block_decode", 0.5), spot("clock_gettime", 0.4)]}),
-    ("io-in-a-loop", {"spots": [spot("read_header", 0.5), spot("writer::encode", 0.4)]}),
-    ("io-in-a-loop", {"spots": [spot("write", 0.5, unit="instructions")]}),
-    ("io-in-a-loop", {"spots": [spot("write", 0.5, file="src/encoder.rs")]}),  # a method of the project's own
-    ("syscalls-grew", {"metrics": {"syscalls": (100, 102)}}),
-    ("cache-misses-grew", {"metrics": {"cache_misses": (100, 105)}}),
-    ("cache-misses", {"metrics": {"cache_miss_rate": (0.009, 0.009), "cache_miss_rate_d1": (0.09, 0.09)}}),
-    ("cache-misses", {"metrics": {"cache_misses": (4, 4), "instructions": (1000, 1000)}}),
-    ("branch-misses-grew", {"metrics": {"branch_misses": (100, 105)}}),
-    ("branch-misses", {"metrics": {"branch_miss_rate": (0.04, 0.04)}}),
-    ("scalar-arithmetic", {"metrics": {"scalar_ops": (30, 30), "packed_ops": (10, 10)}}),
-    ("scalar-arithmetic", {"metrics": {"scalar_ops": (30, 30)}}),
-    ("scalar-arithmetic", {"metrics": {"simd_share": (0.0, 0.2)}}),  # the candidate's is what stands
-    ("repeated-opens", {"spots": [spot("a.csv", 0.9, "measured: opened 99 times", unit="opens", source="strace")]}),
-    ("repeated-opens", {"spots": [spot("a.csv", 0.9, "measured: opened once", unit="opens", source="strace")]}),
-    (
-        "repeated-opens",
-        {"spots": [spot("<built-in method io.open>", 0.09, "measured: 999 calls", source="cprofile")]},
-    ),
-    ("repeated-sql", {"metrics": {"sql_repeated": (9, 9), "sql_statements": (9, 9)}}),
-    ("repeated-sql", {"metrics": {"sql_repeated": (10, 10), "sql_statements": (20, 20)}}),
-    ("blocked-event-loop", {"metrics": {"slow_callbacks": (0, 0), "slow_callback_max": (0.04, 0.04)}}),
-    ("loader-starves-training", {"metrics": {"dataloader_fraction": (0.9, 0.3)}}),  # the candidate's is what stands
-    ("single-precision-products", {"spots": [spot("ampere_s16816gemm_bf16_128x64_tn", 0.6, unit="device time")]}),
-    ("single-precision-products", {"spots": [spot("ampere_sgemm_128x64_tn", 0.09, unit="device time")]}),
-    ("waiting-for-ranks", {"metrics": {"allreduce_fraction": (0.29, 0.29)}}),
-    ("python-loop-over-array", {"spots": [line("smooth", 0.4, hits(9_999), LOOP)]}),
-    ("python-loop-over-array", {"spots": [line("smooth", 0.4, hits(10_000), [Use.IN_LOOP, Use.ARRAYS])]}),
-    ("python-loop-over-array", {"spots": [line("smooth", 0.4, hits(10_000), [Use.ELEMENTS])]}),  # a list's
-    ("python-loop-over-array", {"spots": [line("smooth", 0.09, hits(10_000), LOOP)]}),
-    ("text-added-in-a-loop", {"spots": [line("render", 0.09, hits(9), [Use.TEXT])]}),
-    ("parsed-or-compiled-again", {"spots": [spot("raw_decode", 0.9, file="own/json/decoder.py", line=3)]}),
-    ("parsed-or-compiled-again", {"spots": [spot("raw_decode", 0.09, file="/usr/lib/python3.11/json/decoder.py")]}),
-    (
-        "memory-kept-without-bound",
-        {"spots": [line("parse", 0.5, blocks(999), [Use.UNBOUNDED], unit="bytes", source="tracemalloc")]},
-    ),
-    (
-        "memory-kept-without-bound",  # total allocations over the whole run may already be freed
-        {"spots": [line("parse", 0.5, blocks(9000), [Use.UNBOUNDED], unit="bytes", source="memray")]},
-    ),
-    ("many-small-allocations", {"metrics": {"allocs": (1e6, 1e6), "alloc": (7e7, 7e7)}}),
-    ("many-small-allocations", {"metrics": {"allocs": (9e4, 9e4), "alloc": (9e5, 9e5)}}),
-    ("threads-take-turns", {"metrics": {"gil_share": (0.99, 0.99), "main_share": (1.0, 1.0)}}),  # one thread
-    ("threads-take-turns", {"metrics": {"gil_share": (0.7, 0.7), "main_share": (0.25, 0.25)}}),
-    ("occupancy-limited-by-registers", gpu(of_kernel(registers=48))),  # 83%
-    ("occupancy-limited-by-registers", gpu(of_kernel(registers=64, memory_share=0.8))),  # memory is used up
-    ("occupancy-limited-by-registers", gpu(of_kernel(registers=64, sm_share=None))),  # nobody looked
-    ("occupancy-limited-by-registers", gpu(of_kernel(registers=64, share=0.09))),
-    ("occupancy-limited-by-registers", gpu(of_kernel(registers=64, capability=""))),  # no model
-    (
-        "occupancy-limited-by-registers",  # the candidate's is what stands
-        gpu(of_kernel(registers=64), of_kernel(registers=32, tree="candidate")),
-    ),
-    ("occupancy-limited-by-shared-memory", gpu(of_kernel(shared_static=19_000))),  # 83%
-    ("occupancy-limited-by-block-size", gpu(of_kernel(threads=64))),
-    ("uncoalesced-accesses", gpu(of_kernel(uncoalesced=0.2))),
-    ("uncoalesced-accesses", gpu(of_kernel(uncoalesced=None))),
-    ("divergent-warps", {"metrics": {"warp_efficiency": (0.7, 0.75)}}),
-    ("divergent-warps", {"metrics": {"warp_efficiency": (0.7, 0.7)}, **gpu(of_kernel(share=0.09))}),
-    ("warps-wait-for-memory", gpu(of_kernel(stalls={"long_scoreboard": 3.0, "wait": 7.0}))),
-    ("warps-wait-for-memory", gpu(of_kernel(stalls={"long_scoreboard": 9.0, "wait": 1.0}, issued=0.8))),
-    ("warps-wait-for-shared-memory", gpu(of_kernel(stalls={"short_scoreboard": 2.9, "wait": 7.0}))),
-    ("warps-wait-at-barriers", gpu(of_kernel(stalls={"barrier": 9.0, "wait": 1.0}, share=0.09))),
-    ("gpu-idles", {"metrics": {"gpu_idle": (0.9, 0.3)}}),
-    ("gpu-throttled", {"metrics": {"gpu_throttled": (0.9, 0.1)}}),
+    ("allocation-in-hot-path", hot("dispatch", 0.5, spent(ALLOC, 19, "malloc"))),  # 9.5% of all
+    ("allocation-in-hot-path", spots(spot("reallocate_team", 0.9), spot("free_list_walk", 0.1))),
+    ("allocation-in-hot-path", hot("malloc", 0.9, unit="bytes")),  # every program has all of them somewhere
+    ("allocation-in-hot-path", spots(spot("malloc", 0.9, tree="baseline"), spot("main", 0.9))),  # it was removed
+    ("allocation-in-hot-path", hot("work", 0.9, "supposed: allocating and freeing, by the name")),
+    ("allocations-grew", metrics(allocs=(100, 104))),
+    ("allocations-grew", metrics(allocs=(5, 2))),
+    ("copies-in-hot-path", spots(spot("copy_on_write_tree", 0.9), spot("memcpy", 0.09))),
+    ("hashing-in-hot-path", spots(spot("hashtag_parse", 0.9), spot("rehash_policy", 0.1))),
+    ("lock-contention", spots(spot("block_decode", 0.5), spot("clock_gettime", 0.4))),
+    ("io-in-a-loop", spots(spot("read_header", 0.5), spot("writer::encode", 0.4))),
+    ("io-in-a-loop", hot("write", 0.5, unit="instructions")),
+    ("io-in-a-loop", hot("write", 0.5, file="src/encoder.rs")),  # a method of the project's own
+    ("syscalls-grew", metrics(syscalls=(100, 102))),
+    ("cache-misses-grew", metrics(cache_misses=(100, 105))),
+    ("cache-misses", metrics(cache_miss_rate=(0.009, 0.009), cache_miss_rate_d1=(0.09, 0.09))),
+    ("cache-misses", metrics(cache_misses=(4, 4), instructions=(1000, 1000))),
+    ("branch-misses-grew", metrics(branch_misses=(100, 105))),
+    ("branch-misses", metrics(branch_miss_rate=(0.04, 0.04))),
+    ("scalar-arithmetic", metrics(scalar_ops=(30, 30), packed_ops=(10, 10))),
+    ("scalar-arithmetic", metrics(scalar_ops=(30, 30))),
+    ("scalar-arithmetic", metrics(simd_share=(0.0, 0.2))),  # the candidate's is what stands
+    ("repeated-opens", hot("a.csv", 0.9, "measured: opened 99 times", unit="opens", source="strace")),
+    ("repeated-opens", hot("a.csv", 0.9, "measured: opened once", unit="opens", source="strace")),
+    ("repeated-opens", hot("<built-in method io.open>", 0.09, "measured: 999 calls", source="cprofile")),
+    ("repeated-sql", metrics(sql_repeated=(9, 9), sql_statements=(9, 9))),
+    ("repeated-sql", metrics(sql_repeated=(10, 10), sql_statements=(20, 20))),
+    ("blocked-event-loop", metrics(slow_callbacks=(0, 0), slow_callback_max=(0.04, 0.04))),
+    ("loader-starves-training", metrics(dataloader_fraction=(0.9, 0.3))),  # the candidate's is what stands
+    ("single-precision-products", hot("ampere_s16816gemm_bf16_128x64_tn", 0.6, unit="device time")),
+    ("single-precision-products", hot("ampere_sgemm_128x64_tn", 0.09, unit="device time")),
+    ("waiting-for-ranks", metrics(allreduce_fraction=(0.29, 0.29))),
+    ("python-loop-over-array", slow("smooth", 0.4, hits(9_999), LOOP)),
+    ("python-loop-over-array", slow("smooth", 0.4, hits(10_000), [Use.IN_LOOP, Use.ARRAYS])),
+    ("python-loop-over-array", slow("smooth", 0.4, hits(10_000), [Use.ELEMENTS])),  # a list's
+    ("python-loop-over-array", slow("smooth", 0.09, hits(10_000), LOOP)),
+    ("text-added-in-a-loop", slow("render", 0.09, hits(9), [Use.TEXT])),
+    ("parsed-or-compiled-again", hot("raw_decode", 0.9, file="own/json/decoder.py", line=3)),
+    ("parsed-or-compiled-again", hot("raw_decode", 0.09, file="/usr/lib/python3.11/json/decoder.py")),
+    ("memory-kept-without-bound", slow("parse", 0.5, blocks(999), [Use.UNBOUNDED], unit="bytes", source="tracemalloc")),
+    # Total allocations over the whole run may already be freed.
+    ("memory-kept-without-bound", slow("parse", 0.5, blocks(9000), [Use.UNBOUNDED], unit="bytes", source="memray")),
+    ("many-small-allocations", metrics(allocs=(1e6, 1e6), alloc=(7e7, 7e7))),
+    ("many-small-allocations", metrics(allocs=(9e4, 9e4), alloc=(9e5, 9e5))),
+    ("threads-take-turns", metrics(gil_share=(0.99, 0.99), main_share=(1.0, 1.0))),  # one thread
+    ("threads-take-turns", metrics(gil_share=(0.7, 0.7), main_share=(0.25, 0.25))),
+    ("occupancy-limited-by-registers", gpu(registers=48)),  # 83%
+    ("occupancy-limited-by-registers", gpu(registers=64, memory_share=0.8)),  # memory is used up
+    ("occupancy-limited-by-registers", gpu(registers=64, sm_share=None)),  # nobody looked
+    ("occupancy-limited-by-registers", gpu(registers=64, share=0.09)),
+    ("occupancy-limited-by-registers", gpu(registers=64, capability="")),  # no model
+    # The candidate's is what stands.
+    ("occupancy-limited-by-registers", gpus(of_kernel(registers=64), of_kernel(registers=32, tree="candidate"))),
+    ("occupancy-limited-by-shared-memory", gpu(shared_static=19_000)),  # 83%
+    ("occupancy-limited-by-block-size", gpu(threads=64)),
+    ("uncoalesced-accesses", gpu(uncoalesced=0.2)),
+    ("uncoalesced-accesses", gpu(uncoalesced=None)),
+    ("divergent-warps", metrics(warp_efficiency=(0.7, 0.75))),
+    ("divergent-warps", metrics(warp_efficiency=(0.7, 0.7)) | gpu(share=0.09)),
+    ("warps-wait-for-memory", gpu(stalls={"long_scoreboard": 3.0, "wait": 7.0})),
+    ("warps-wait-for-memory", gpu(stalls={"long_scoreboard": 9.0, "wait": 1.0}, issued=0.8)),
+    ("warps-wait-for-shared-memory", gpu(stalls={"short_scoreboard": 2.9, "wait": 7.0})),
+    ("warps-wait-at-barriers", gpu(stalls={"barrier": 9.0, "wait": 1.0}, share=0.09)),
+    ("gpu-idles", metrics(gpu_idle=(0.9, 0.3))),
+    ("gpu-throttled", metrics(gpu_throttled=(0.9, 0.1))),
 ]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -9,23 +10,32 @@ import pytest
 from perfflow.model.result import Benchmark, Result
 from perfflow.model.units import duration
 from perfflow.verdict.decide import by_cpu, remaining, seconds_to_settle
-from tests.session.project import row
-from tests.verdict.records import ended, judged, pairs, planned
+from tests.verdict.records import beside, ended, judged, pairs, planned, row
 
 OPEN = [1.0, 1.3, 0.8, 1.1, 0.9] * 4
 SHUT = [1.0, 1.001, 0.999, 1.0, 1.002] * 4
+EVEN = [value * 1.000137**number for number, value in enumerate(OPEN)]
+SWAPPED = [EVEN[number ^ 1] for number in range(len(EVEN))]
 
 
-def unproven(seconds: float | None, stopped: str = "budget", metric: str = "time", design: str = "looks") -> Result:
-    """Return a row of 20 pairs that took so many seconds each."""
-    events = pairs("b", OPEN, OPEN[2:] + OPEN[:2], metric)
-    for event in events:
-        event.update({"design": design} | ({"seconds": seconds} if seconds else {}))
-    why = {"event": "stopped", "step": "b", "benchmark": "", "reason": stopped}
-    return judged(*events, *([why] if stopped else []), ended("b"))
+def several(
+    reasons: Sequence[str],
+    seconds: float | None = 1.0,
+    sides: tuple[list[float], list[float]] = (EVEN, SWAPPED),
+    **run: Any,
+) -> Result:
+    """Return undecided rows of 20 pairs that took so many seconds each, whose measuring ended for these reasons."""
+    names = [f"b{number}" for number in range(len(reasons))]
+    more = {"design": "looks"} | ({"seconds": seconds} if seconds else {})
+    events: list[dict[str, Any]] = []
+    for name, reason in zip(names, reasons, strict=True):
+        events += [event | more for event in pairs(name, *sides)]
+        events += [{"event": "stopped", "step": name, "benchmark": "", "reason": reason}] if reason else []
+    return judged(*events, *map(ended, names), steps=[planned(name) for name in names], **run)
 
 
-def changed(result: Result, **keys: Any) -> Benchmark:
+def undecided(seconds: float | None, stopped: str = "budget", **keys: Any) -> Benchmark:
+    result = several([stopped], seconds, (OPEN, OPEN[2:] + OPEN[:2]))
     return result.benchmarks[0].model_copy(update=keys)
 
 
@@ -39,122 +49,92 @@ def changed(result: Result, **keys: Any) -> Benchmark:
     ],
 )
 def test_the_time_and_the_budget_that_grants_it_are_told(seconds: float, more: int, said: str, grant: str) -> None:
-    found = changed(unproven(seconds), more=more)
+    found = undecided(seconds, more=more)
     assert found.seconds == pytest.approx(20 * seconds)
     assert remaining(found) == f"{said} (budget: {grant})"
     assert remaining(found, options=True) == f"{said} (--budget {grant})"
     assert duration(grant) >= (20 + more) * seconds
 
 
-def test_more_than_an_hour_is_not_advised() -> None:
-    text = remaining(changed(unproven(5.0), more=2000))
+@pytest.mark.parametrize(("metric", "is_advised"), [("time", True), ("cpu", False)])
+def test_what_is_advised_if_it_takes_more_than_an_hour(metric: str, *, is_advised: bool) -> None:
+    text = remaining(undecided(5.0, more=2000, metric=metric))
     assert text.startswith("about 3 hours more would settle it; a quieter machine")
     assert "budget" not in text
+    assert ("metric: cpu" in text) is is_advised
 
 
-def test_cpu_time_is_not_advised_where_it_decides_already() -> None:
-    for metric, is_advised in (("time", True), ("cpu", False)):
-        assert ("metric: cpu" in remaining(changed(unproven(5.0), more=2000, metric=metric))) is is_advised
-
-
-def test_what_ended_the_measuring_decides_what_helps() -> None:
-    fixed = changed(unproven(1.0, ""), more=30)
-    assert remaining(fixed) == "about 30 seconds more would settle it (runs: 50)"
-    assert remaining(fixed, options=True).endswith("(--runs 50)")
-    assert remaining(changed(unproven(1.0, "total budget"), more=30)).endswith("(a --budget of 38s more)")
-    assert remaining(changed(unproven(1.0, "last look"), more=30)).startswith("more time will not settle it")
-    assert remaining(changed(unproven(1.0, "settled"), more=30)) == ""
-    assert remaining(changed(unproven(1.0), more=None)) == ""
-
-
-def test_before_the_first_look_its_pairs_are_told() -> None:
-    events = pairs("b", OPEN[:2], OPEN[1:3])
-    for event in events:
-        event.update({"design": "looks", "seconds": 1.0})
-    why = {"event": "stopped", "step": "b", "benchmark": "", "reason": "budget"}
-    (reason,) = judged(*events, why, ended("b")).reason_texts
-    assert reason.endswith("not settled after 2 pairs, too few to tell; at least 9 more pairs needed (budget: 14s)")
+@pytest.mark.parametrize(
+    ("stopped", "more", "options", "said"),
+    [
+        ("", 30, False, "about 30 seconds more would settle it (runs: 50)"),
+        ("", 30, True, "about 30 seconds more would settle it (--runs 50)"),
+        ("total budget", 30, False, "about 30 seconds more would settle it (a --budget of 38s more)"),
+        ("last look", 30, False, "more time will not settle it"),
+        ("settled", 30, False, None),
+        ("budget", None, False, None),
+    ],
+)
+def test_what_helps_by_what_ended_it(stopped: str, more: int | None, said: str | None, *, options: bool) -> None:
+    text = remaining(undecided(1.0, stopped, more=more), options=options)
+    assert text.startswith(said) if said else text == ""
 
 
 def test_without_known_seconds_it_tells_pairs() -> None:
-    found = unproven(None)
-    assert found.benchmarks[0].seconds is None
-    assert remaining(changed(found, more=1)) == "about 1 more pair would settle it (a larger budget)"
-    few = changed(found, more=7, design="few")
+    assert undecided(None).seconds is None
+    assert remaining(undecided(None, more=1)) == "about 1 more pair would settle it (a larger budget)"
+    few = undecided(None, more=7, design="few")
     assert remaining(few, options=True) == "about 7 more runs of each side would settle it (a larger --budget)"
 
 
 def test_the_reason_says_what_is_known() -> None:
-    (reason,) = unproven(1.0).reason_texts
-    assert reason.startswith(
-        "unproven: b time: its budget ran out; not settled after 20 pairs: the change is between -"
-    )
+    (reason,) = several(["budget"], sides=(OPEN, OPEN[2:] + OPEN[:2])).reason_texts
+    told = "its budget ran out; not settled after 20 pairs: the change is between -"
+    assert reason.startswith(f"unproven: b0 time: {told}")
+    # Before the first look its pairs are told.
+    (reason,) = several(["budget"], sides=(OPEN[:2], OPEN[1:3])).reason_texts
+    assert reason.endswith("not settled after 2 pairs, too few to tell; at least 9 more pairs needed (budget: 14s)")
 
 
-EVEN = [value * 1.000137**number for number, value in enumerate(OPEN)]
-SWAPPED = [EVEN[number ^ 1] for number in range(len(EVEN))]
-
-
-def several(reason: str, count: int = 6, seconds: float = 0.1) -> Result:
-    """Return undecided rows whose measuring ended for the same reason."""
-    names = [f"b{number}" for number in range(count)]
-    events = []
-    for name in names:
-        events += [event | {"design": "looks", "seconds": seconds} for event in pairs(name, EVEN, SWAPPED)]
-        events.append({"event": "stopped", "step": name, "benchmark": "", "reason": reason})
-    steps = [planned(name) for name in names]
-    return judged(*events, *map(ended, names), steps=steps, budget=60.0)
-
-
-def test_a_cause_is_told_once_with_the_time_that_would_settle_all_rows() -> None:
-    result = several("total budget")
-    result_of_one = several("total budget", 1)
-    needed = seconds_to_settle(result_of_one.benchmarks[0])
-    assert needed is not None
+@pytest.mark.parametrize(
+    ("stopped", "said", "option"),
+    [
+        ("total budget", "the run's total budget ran out; about ", "--budget "),
+        ("budget", "the budget of each ran out; about ", "(budget: "),
+    ],
+)
+def test_a_cause_is_told_once_with_the_time_that_would_settle_all_rows(stopped: str, said: str, option: str) -> None:
+    result = several([stopped] * 6, 0.1, budget=60.0)
     (reason,) = result.reason_texts
-    assert reason.startswith("unproven: 6 rows: the run's total budget ran out; about ")
+    assert reason.startswith(f"unproven: 6 rows: {said}")
     assert reason.endswith("b0 time, b1 time, b2 time, b3 time and 2 more")
-    granted = duration(reason.split("--budget ")[1].split(")")[0])
-    assert granted >= 60 + 6 * needed
-    assert not any("ran out" in text for row in result.benchmarks for text in row.warnings)
-
-
-def test_rows_whose_own_budgets_ran_out_are_told_the_key() -> None:
-    result = several("budget")
-    (reason,) = result.reason_texts
-    assert reason.startswith("unproven: 6 rows: the budget of each ran out; about ")
-    granted = duration(reason.split("(budget: ")[1].split(")")[0])
-    row_of_one = result.benchmarks[0]
-    assert granted >= (row_of_one.seconds or 0) + (seconds_to_settle(row_of_one) or 0)
+    granted = duration(reason.split(option)[1].split(")")[0])
+    (one,) = several([stopped], 0.1, budget=60.0).benchmarks
+    needed = seconds_to_settle(one)
+    assert needed
+    assert granted >= (60 + 6 * needed if option == "--budget " else (one.seconds or 0) + needed)
+    assert not any("ran out" in text for item in result.benchmarks for text in item.warnings)
 
 
 def test_rows_that_more_time_does_not_settle_are_told_so_together() -> None:
-    (reason,) = several("last look").reason_texts
+    (reason,) = several(["last look"] * 6).reason_texts
     assert "more time will not settle them" in reason
     assert "--budget" not in reason
 
 
 def test_rows_of_different_causes_are_told_apart() -> None:
-    names = ["b0", "b1", "b2", "b3"]
-    events: list[dict[str, Any]] = []
-    for name, why in zip(names, ["budget", "budget", "last look", "last look"], strict=True):
-        events += [event | {"design": "looks", "seconds": 1.0} for event in pairs(name, EVEN, SWAPPED)]
-        events.append({"event": "stopped", "step": name, "benchmark": "", "reason": why})
-    result = judged(*events, *map(ended, names), steps=[planned(name) for name in names])
+    result = several(["budget", "budget", "last look", "last look"])
     assert [reason.split(" rows")[0] for reason in result.reason_texts] == ["unproven: 2", "unproven: 2"]
 
 
 def test_where_cpu_time_is_settled_it_is_advised() -> None:
-    events = pairs("b", OPEN, OPEN[2:] + OPEN[:2])
+    events = [event | {"design": "looks"} for event in pairs("b", OPEN, OPEN[2:] + OPEN[:2])]
     for event, before, after in zip(events, SHUT, SHUT[1:] + SHUT[:1], strict=True):
-        event["design"] = "looks"
-        for side, value in (("baseline", before), ("candidate", after)):
-            # More CPU time than wall time indicates threads, so wall time decides.
-            event[side].append({"metric": "cpu", "value": 3 * value})
+        # More CPU time than wall time indicates threads, so wall time decides.
+        beside([event], "cpu", 3 * before, 3 * after)
     result = judged(*events, ended("b"))
-    assert row(result, "b", "time").gating
+    assert row(result).gating
     advice = "its CPU time is settled (same): judge by CPU time (metric: cpu)"
-    assert by_cpu(row(result, "b", "time"), result.benchmarks) == advice
+    assert [by_cpu(row(result, name), result.benchmarks) for name in ("time", "cpu")] == [advice, ""]
     assert any(advice in reason for reason in result.reason_texts)
-    assert by_cpu(row(result, "b", "cpu"), result.benchmarks) == ""
-    assert by_cpu(unproven(1.0).benchmarks[0], unproven(1.0).benchmarks) == ""
+    assert by_cpu(undecided(1.0), [undecided(1.0)]) == ""

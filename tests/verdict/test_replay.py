@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import random
 
@@ -11,6 +12,7 @@ from perfflow.model.criteria import Thresholds
 from perfflow.model.metrics import METRICS, Metric
 from perfflow.model.readings import Design
 from perfflow.verdict.calibration import CHANGES, RecordedValues, Window, pairs_needed, smallest_change
+from tests.verdict.comparisons import known
 
 TIME, RATE = METRICS["time"], METRICS["rate"]
 
@@ -48,11 +50,9 @@ def test_known_noise_gives_the_change_that_fresh_draws_give(spread: float, pairs
 
 
 def test_less_noise_and_more_pairs_tell_smaller_changes() -> None:
-    told = {
-        (spread, pairs): smallest_change(recorded(spread), Thresholds(), pairs, "seed") or math.inf
-        for spread in (0.002, 0.02, 0.2)
-        for pairs in (10, 64)
-    }
+    told = {}
+    for spread, pairs in itertools.product((0.002, 0.02, 0.2), (10, 64)):
+        told[spread, pairs] = smallest_change(recorded(spread), Thresholds(), pairs, "seed") or math.inf
     assert told[0.002, 64] <= told[0.02, 64] < told[0.2, 64]
     assert told[0.2, 64] < told[0.2, 10]
 
@@ -69,9 +69,7 @@ def test_rates_are_told_as_times_are() -> None:
         RATE, "looks", [1 / value for value in times.baseline], [1 / value for value in times.candidate]
     )
     as_time, as_rate = (smallest_change(item, Thresholds(), 64, "seed") for item in (times, turned))
-    assert as_time is not None
-    assert as_rate is not None
-    assert below(as_time, 2) <= as_rate <= CHANGES[CHANGES.index(as_time) + 2]
+    assert below(known(as_time), 2) <= known(as_rate) <= CHANGES[CHANGES.index(known(as_time)) + 2]
 
 
 def test_hopeless_noise_tells_nothing() -> None:
@@ -93,8 +91,7 @@ def test_the_seed_decides_the_windows() -> None:
 
 def test_few_runs_are_replayed_by_their_own_rules() -> None:
     few = smallest_change(recorded(0.005, 40, Design.FEW), Thresholds(), pairs_needed(Design.FEW, 5), "seed")
-    assert few is not None
-    assert found_in_fresh_draws(0.005, few, 5, Design.FEW) >= 0.8
+    assert found_in_fresh_draws(0.005, known(few), 5, Design.FEW) >= 0.8
 
 
 @pytest.mark.parametrize(("design", "pairs"), [("looks", 40), ("fixed", 17), ("few", 5)])

@@ -17,13 +17,9 @@ from perfflow.verdict.from_result import record_of_result
 from perfflow.verdict.judge import judge
 from perfflow.verdict.routing import built_in, facts_of, routes_taken
 from perfflow.workflow.criteria_checks import FACTS
-from tests.verdict.records import criteria, ended, pairs, planned, record
+from tests.verdict.records import REVISIONS, criteria, ended, pairs, planned, record, scaled
 
-BASE = [1 + 0.001 * (number % 3) for number in range(20)]
-REVISIONS = {
-    "baseline": {"kind": "revision", "revision": "b" * 40, "name": "main"},
-    "candidate": {"kind": "revision", "revision": "c" * 40, "name": "HEAD", "dirty": False},
-}
+COMMIT = CommitInfo(revision="d" * 40, subject="Check twice", author="Ada")
 UNTIL = Accepted("core/**", 0.5, "a correct parser is slower", "2026-12-31")
 
 
@@ -38,24 +34,20 @@ def findings(
     """Return a judged gate, given how much slower each candidate is; None without a baseline."""
     known = wanted or Criteria()
     every = [planned(name) for name in factors]
-    samples = [
-        event
-        for name, factor in factors.items()
-        for event in pairs(name, BASE, None if factor is None else [factor * value for value in BASE])
-    ]
-    made = record(*samples, *(ended(name) for name in factors), *events, steps=[*every, *steps], criteria=known)
-    made.trees = dict(REVISIONS)
+    samples = []
+    for name, factor in factors.items():
+        samples += pairs(name, scaled(1.0), None if factor is None else scaled(factor))
+    ends = map(ended, factors)
+    made = record(*samples, *ends, *events, steps=[*every, *steps], criteria=known, trees=REVISIONS)
     return _of(made, known, blamed, spots)
 
 
 def _of(
-    made: Record, known: Criteria, blamed: Sequence[Attribution], spots: Sequence[HotspotResult]
+    made: Record, known: Criteria, blamed: Sequence[Attribution] = (), spots: Sequence[HotspotResult] = ()
 ) -> tuple[Findings, Result]:
     result = judge(made, known)
-    found = Findings(
-        made, known, str(result.verdict), result.benchmarks, result.targets, result.verification, blamed, spots
-    )
-    return found, result
+    of_result = (result.benchmarks, result.targets, result.verification)
+    return Findings(made, known, str(result.verdict), *of_result, blamed, spots), result
 
 
 def lost(function: str, share: float, benchmark: str = "core/parse", **keys: Any) -> Attribution:
@@ -76,38 +68,26 @@ def taken(found: Findings) -> RouteTaken:
 
 
 CHECK = planned("tests", stage="verify", role="check")
-CASES: list[tuple[str, str, dict[str, Any]]] = [
-    ("all-passed", "merge", {"factors": {"core/parse": 1.0}}),
-    ("within-threshold", "merge-and-watch", {"factors": {"core/parse": 1.07}}),
-    ("within-threshold", "merge-and-watch", {"factors": {"core/parse": 1.03}}),
-    ("regression-spread", "profile-more", {"factors": {"core/parse": 1.25}}),
-    ("regression-localized", "fix", {"factors": {"core/parse": 1.25}, "blamed": [lost("step", 0.8)]}),
-    (
-        "regression-spread",
-        "profile-more",
-        {"factors": {"core/parse": 1.25}, "blamed": [lost(f"f{n}", 0.1) for n in range(10)]},
-    ),
-    (
-        "trade-off-accepted",
-        "confirm-trade-off",
-        {"factors": {"core/parse": 1.25}, "wanted": criteria(accepted=[UNTIL])},
-    ),
-    ("baseline-missing", "record-baseline", {"factors": {"core/parse": None}}),
-    (
-        "target-missed",
-        "performance-review",
-        {"factors": {"core/parse": 1.04}, "wanted": criteria({"core/parse": {"time": "<1.02s"}})},
-    ),
-    ("correctness-failed", "fix-correctness", {"factors": {"core/parse": 1.25}, "steps": [CHECK], "failed": "tests"}),
-    ("not-measured", "repair-benchmark", {"factors": {"core/parse": 1.0}, "steps": [planned("x")], "failed": "x"}),
+TARGET = criteria({"core/parse": {"time": "<1.02s"}})
+CASES: list[tuple[str, str, float | None, dict[str, Any]]] = [
+    ("all-passed", "merge", 1.0, {}),
+    ("within-threshold", "merge-and-watch", 1.07, {}),
+    ("within-threshold", "merge-and-watch", 1.03, {}),
+    ("regression-spread", "profile-more", 1.25, {}),
+    ("regression-localized", "fix", 1.25, {"blamed": [lost("step", 0.8)]}),
+    ("regression-spread", "profile-more", 1.25, {"blamed": [lost(f"f{n}", 0.1) for n in range(10)]}),
+    ("trade-off-accepted", "confirm-trade-off", 1.25, {"wanted": criteria(accepted=[UNTIL])}),
+    ("baseline-missing", "record-baseline", None, {}),
+    ("target-missed", "performance-review", 1.04, {"wanted": TARGET}),
+    ("correctness-failed", "fix-correctness", 1.25, {"steps": [CHECK]}),
+    ("not-measured", "repair-benchmark", 1.0, {"steps": [planned("x")]}),
 ]
 
 
-@pytest.mark.parametrize(("rule", "to", "case"), CASES)
-def test_the_built_in_rules(rule: str, to: str, case: dict[str, Any]) -> None:
-    case = dict(case)
-    events = [ended(case.pop("failed"), "failed", "exit status 1")] if "failed" in case else []
-    route = taken(findings(case.pop("factors"), *events, **case)[0])
+@pytest.mark.parametrize(("rule", "to", "factor", "case"), CASES)
+def test_the_built_in_rules(rule: str, to: str, factor: float | None, case: dict[str, Any]) -> None:
+    events = [ended(step["id"], "failed", "exit status 1") for step in case.get("steps", [])]
+    route = taken(findings({"core/parse": factor}, *events, **case)[0])
     assert (route.rule, route.to) == (rule, to)
     assert route.why
     assert route.next
@@ -116,9 +96,7 @@ def test_the_built_in_rules(rule: str, to: str, case: dict[str, Any]) -> None:
 
 def test_what_is_unproven_is_measured_on() -> None:
     wide = [1.0, 1.6, 0.7, 1.9, 0.6, 1.4, 0.8, 1.7, 0.9, 1.5] * 2
-    made = record(*pairs("b", BASE, wide), ended("b"))
-    made.trees = dict(REVISIONS)
-    found, result = _of(made, Criteria(), (), ())
+    found, result = _of(record(*pairs("b", scaled(1.0), wide), ended("b"), trees=REVISIONS), Criteria())
     assert result.verdict == "unproven"
     route = taken(found)
     assert (route.rule, route.to) == ("unproven", "measure-more")
@@ -128,7 +106,7 @@ def test_what_is_unproven_is_measured_on() -> None:
 
 
 def test_every_built_in_rule_has_a_case() -> None:
-    assert {name for name, _ in built_in()} == {rule for rule, _, _ in CASES} | {"unproven"}
+    assert {name for name, _ in built_in()} == {rule for rule, *_ in CASES} | {"unproven"}
 
 
 def test_the_workflows_own_rules_come_first_in_their_order() -> None:
@@ -194,8 +172,7 @@ def test_each_benchmark_that_regressed_has_to_be_localized() -> None:
 
 
 def test_the_facts_are_those_that_are_documented_and_hold_what_was_found() -> None:
-    commit = CommitInfo(revision="d" * 40, subject="Check twice", author="Ada")
-    blamed = [lost("step", 0.8, region="decode", commits=[commit])]
+    blamed = [lost("step", 0.8, region="decode", commits=[COMMIT])]
     wanted = criteria(
         {"core/parse": {"time": "<1.1s"}, "gone": {"time": "<1ms"}}, accepted=[replace(UNTIL, until="2025-01-01")]
     )
@@ -206,45 +183,37 @@ def test_the_facts_are_those_that_are_documented_and_hold_what_was_found() -> No
         for part in name.split("."):
             value = value[part] if isinstance(value, dict) else getattr(value, part)
     assert set(facts) == {name.partition(".")[0] for name in FACTS}
-    assert list(facts["regressions"]) == ["core/parse", "io"]
-    assert list(facts["regressions"].action) == ["core/parse"]
-    assert list(facts["regressions"].concern) == ["io"]
-    assert facts["regressions"].worst == pytest.approx(0.25)
-    assert list(facts["improvements"]) == ["new"]
-    assert list(facts["targets"]["not_met"]) == ["core/parse"]
-    assert list(facts["targets"]["not_measured"]) == ["gone"]
-    assert list(facts["accepted"]["expired"]) == ["core/parse"]
-    assert (facts["hotspots"].top, facts["hotspots"].region, list(facts["hotspots"])) == ("step", "decode", ["step"])
-    assert list(facts["commits"]) == ["d" * 12]
-    assert facts["baseline"]["missing"] is False
+    regressions, hotspots = facts["regressions"], facts["hotspots"]
+    for names, expected in (
+        *((regressions, ["core/parse", "io"]), (regressions.action, ["core/parse"]), (regressions.concern, ["io"])),
+        *((facts["improvements"], ["new"]), (facts["targets"]["not_met"], ["core/parse"])),
+        *((facts["targets"]["not_measured"], ["gone"]), (facts["accepted"]["expired"], ["core/parse"])),
+        *((hotspots, ["step"]), (facts["commits"], ["d" * 12])),
+    ):
+        assert list(names) == expected
+    assert (hotspots.top, hotspots.region, facts["baseline"]["missing"]) == ("step", "decode", False)
+    assert regressions.worst == pytest.approx(0.25)
 
 
 def test_accepted_is_used_where_it_makes_the_difference() -> None:
-    wanted = criteria(accepted=[UNTIL])
-    assert list(facts_of(findings({"core/a": 1.25, "core/b": 1.07}, wanted=wanted)[0])["accepted"]["used"]) == [
-        "core/a"
-    ]
-    assert not facts_of(findings({"core/a": 1.8}, wanted=wanted)[0])["accepted"]["used"]
+    for factors, used in (({"core/a": 1.25, "core/b": 1.07}, ["core/a"]), ({"core/a": 1.8}, [])):
+        found, _ = findings(factors, wanted=criteria(accepted=[UNTIL]))
+        assert list(facts_of(found)["accepted"]["used"]) == used
 
 
 def test_the_brief_has_what_whoever_is_next_needs() -> None:
-    commit = CommitInfo(revision="d" * 40, subject="Check twice", author="Ada")
-    blamed = [lost("step", 0.8, commits=[commit], note="12 samples are few")]
-    steps = [
-        planned("build it", stage="build", role="work"),
-        planned("cpu", stage="profile", role="profile", benchmark="core/parse"),
-        planned("heap", stage="profile", role="profile", benchmark="io"),
-    ]
+    blamed = [lost("step", 0.8, commits=[COMMIT], note="12 samples are few")]
+    steps = [planned("build it", stage="build", role="work")]
+    for name, benchmark in (("cpu", "core/parse"), ("heap", "io")):
+        steps.append(planned(name, stage="profile", role="profile", benchmark=benchmark))
     events = [ended(step["id"]) for step in steps]
     wanted = criteria({"io": {"time": "<1.005s"}}, per_glob={"core/**": {"action": 0.055}})
     found, _ = findings({"core/parse": 1.25, "io": 1.01}, *events, wanted=wanted, blamed=blamed, steps=steps)
     found.record.run = found.record.run.model_copy(update={"params": {"size": "a b", "fast": True}})
     brief = taken(found).brief
     assert brief.regressed == ["core/parse time: +25.0%, over the action threshold of 5.5%"]
-    assert brief.thresholds == [
-        "core/parse: concern 5%, action 5.5%, floor 2%",
-        "io time p50 <1.005s not met: 1.01 s",
-    ]
+    own_thresholds = "core/parse: concern 5%, action 5.5%, floor 2%"
+    assert brief.thresholds == [own_thresholds, "io time p50 <1.005s not met: 1.01 s"]
     touched = f"last touched in {'d' * 12} by Ada: Check twice"
     place = "step (src/parse.rs:12): 80% of the regression of core/parse time"
     assert brief.hotspots == [f"{place}; 1.00 s → 1.50 s; {touched}; 12 samples are few"]
@@ -264,8 +233,7 @@ def test_uncommitted_changes_are_no_commit_to_look_for() -> None:
 
 
 def test_the_next_step_is_a_sentence_and_a_command_with_short_revisions() -> None:
-    commit = CommitInfo(revision="d" * 40, subject="Check twice", author="Ada")
-    route = taken(findings({"core/parse": 1.25}, blamed=[lost("step", 0.8, commits=[commit])])[0])
+    route = taken(findings({"core/parse": 1.25}, blamed=[lost("step", 0.8, commits=[COMMIT])])[0])
     assert route.next == (
         'look at step (src/parse.rs:12), which causes 80% of the slowdown of core/parse; last changed by "Check twice"'
     )

@@ -15,8 +15,7 @@ from perfflow.model.result import Benchmark, Result
 from perfflow.report.gate_table import gates_of
 from perfflow.verdict import row_text
 from perfflow.verdict.judge import judge
-from tests.verdict.records import criteria, ended, judged, pairs, planned, record
-from tests.verdict.test_routing import REVISIONS
+from tests.verdict.records import REVISIONS, criteria, ended, judged, pairs, planned, record
 
 factor = st.integers(70, 150).map(lambda share: share / 100)
 noise = st.sampled_from([0.0005, 0.03, 0.06, 0.3])
@@ -37,9 +36,7 @@ def results(draw: st.DrawFn) -> Result:
     concern, action = draw(st.sampled_from([(0.05, 0.1), (0.01, 0.3), (0.2, 0.2)]))
     accepted = draw(st.sampled_from([[], [Accepted("a", 0.4, "why", "2026-12-31")]]))
     known = criteria(accepted=accepted, concern=concern, action=action)
-    made = record(*events, steps=steps, criteria=known)
-    made.trees = dict(REVISIONS)
-    return judge(made, known)
+    return judge(record(*events, steps=steps, criteria=known, trees=REVISIONS), known)
 
 
 def worse(row: Benchmark) -> tuple[float, float, float]:

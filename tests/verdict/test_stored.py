@@ -19,7 +19,9 @@ from perfflow.store.result_file import read, to_text
 from perfflow.verdict.from_result import record_of_result
 from perfflow.verdict.judge import judge
 from tests.report.results import everything
-from tests.verdict.records import END, MACHINE, criteria, ended, opening, pairs, planned, reading, record
+from tests.verdict.comparisons import known
+from tests.verdict.gpu_kernels import kernel
+from tests.verdict.records import END, MACHINE, beside, criteria, ended, opening, pairs, planned, reading, record, row
 
 SIDES = ("baseline", "candidate")
 METRICS = ("time", "cpu", "uncontended", "rss", "allocs", "throughput", "flops", "frames", "unknown")
@@ -47,30 +49,18 @@ readings = st.builds(
 few_readings = st.lists(readings, max_size=4, unique_by=lambda item: (item.get("benchmark"), item["metric"]))
 
 kernels = st.builds(
-    lambda benchmark, tree, device, stalls, share, advice: {
-        "name": "k",
-        "source": "ncu",
-        "benchmark": benchmark,
-        "tree": tree,
-        "device": device,
-        "capability": "8.9",
-        "threads": 256,
-        "registers": 64,
-        "occupancy_theoretical": share,
-        "sm_share": share,
-        "memory_share": 0.5,
-        "stalls": stalls,
-        "issued": 0.2,
-        "limiters": ("registers",),
-        "precision": "f32",
-        "advice": advice,
-    },
-    st.sampled_from(["b1", "core/x"]),
+    lambda share, **keys: kernel(registers=64, occupancy_theoretical=share, sm_share=share, memory_share=0.5, **keys),
+    benchmark=st.sampled_from(["b1", "core/x"]),
+    tree=st.sampled_from(SIDES),
+    device=st.sampled_from(["NVIDIA L4", "GPU"]),
+    stalls=st.dictionaries(st.sampled_from(["wait", "barrier", "selected", "new_reason"]), st.floats(0.0, 9.0)),
+    share=st.sampled_from([0.5, 0.66, 0.9, None]),
+    advice=st.sampled_from([[], [{"rule": "CPIStall", "text": "wait less", "gain": 0.25}]]),
+)
+hotspots = st.builds(
+    lambda place, tree: {"location": place, "share": 0.5, "unit": "time", "source": "perf", "tree": tree},
+    st.sampled_from("fgh"),
     st.sampled_from(SIDES),
-    st.sampled_from(["NVIDIA L4", "GPU"]),
-    st.dictionaries(st.sampled_from(["wait", "barrier", "selected", "new_reason"]), st.floats(0.0, 9.0), max_size=4),
-    st.sampled_from([0.5, 0.66, 0.9, None]),
-    st.sampled_from([[], [{"rule": "CPIStall", "text": "wait less", "gain": 0.25}]]),
 )
 
 
@@ -116,20 +106,7 @@ def endings(draw: st.DrawFn, step: str) -> dict[str, Any]:
                 "devices": st.sampled_from([["NVIDIA L4"], ["GPU"], ["NVIDIA L4", "Tesla T4"]]),
                 "kernels": st.lists(kernels, max_size=2),
                 "peaks": st.just([{"metric": "bandwidth", "value": 2e11, "how": "by its clock", "device": "GPU"}]),
-                "hotspots": st.lists(
-                    st.builds(
-                        lambda place, tree: {
-                            "location": place,
-                            "share": 0.5,
-                            "unit": "time",
-                            "source": "perf",
-                            "tree": tree,
-                        },
-                        st.sampled_from("fgh"),
-                        st.sampled_from(SIDES),
-                    ),
-                    max_size=3,
-                ),
+                "hotspots": st.lists(hotspots, max_size=3),
             },
         )
     )
@@ -183,11 +160,9 @@ def test_everything_a_report_shows_comes_back(tmp_path: Path) -> None:
 
 
 def test_what_both_sides_have_and_no_pair_does_is_not_measured_in_either() -> None:
-    events = [
-        {"event": "sample", "step": "b", "design": "looks", "pair": 0, "baseline": [], "candidate": []},
-        {"event": "sample", "step": "b", "design": "looks", "pair": 1, "baseline": [], "candidate": []},
-    ]
-    events[0]["baseline"], events[1]["candidate"] = ([reading("time", 1.0, benchmark="b/x")] for _ in range(2))
+    events = [event | {"baseline": [], "candidate": []} for event in pairs("b", [1.0, 1.0], None)]
+    beside(events[:1], "time", 1.0, None, benchmark="b/x")
+    beside(events[1:], "time", None, 1.0, benchmark="b/x")
     wanted = criteria({"b*": {"time": "<2s"}})
     result = judge(record(*events, ended("b")), wanted)
     assert to_text(judge(record_of_result(result), wanted)) == to_text(result)
@@ -195,9 +170,9 @@ def test_what_both_sides_have_and_no_pair_does_is_not_measured_in_either() -> No
 
 
 def test_other_criteria_on_the_same_samples_are_those_criteria() -> None:
-    events = [*pairs("b", [1.0 + 0.001 * n for n in range(14)], [1.07 + 0.001 * n for n in range(14)]), ended("b")]
+    base = [1.0 + 0.001 * number for number in range(14)]
     strict = criteria(action=0.05, concern=0.03)
-    first = record(*events)
+    first = record(*pairs("b", base, [1.07 * value for value in base]), ended("b"))
     assert judge(first, Criteria()).verdict == "pass"
     again = record_of_result(judge(first, Criteria()))
     assert judge(again, strict).verdict == judge(first, strict).verdict == "fail"
@@ -205,13 +180,10 @@ def test_other_criteria_on_the_same_samples_are_those_criteria() -> None:
 
 def test_an_exact_figure_that_one_side_alone_has_stays_exact() -> None:
     events = pairs("b", [5.0], [5.0], "cache_misses", exact=True)
-    for event in events:
-        event["candidate"].append(reading("branch_misses", 7.0, exact=True))
-    result = judge(record(*events, ended("b")), Criteria())
-    row = next(item for item in result.benchmarks if item.metric == "branch_misses")
-    assert (row.statistic, row.decision) == ("value", "new")
-    assert row.candidate is not None
-    assert (row.candidate.low, row.candidate.high) == (7.0, 7.0)
+    beside(events, "branch_misses", None, 7.0, exact=True)
+    found = row(judge(record(*events, ended("b")), Criteria()), "branch_misses")
+    assert (found.statistic, found.decision) == ("value", "new")
+    assert (known(found.candidate).low, known(found.candidate).high) == (7.0, 7.0)
 
 
 def test_the_machine_of_the_record_is_that_of_the_result() -> None:
@@ -235,13 +207,10 @@ LAYOUTS: list[dict[str, Any]] = [{"design": "layouts", "layout": number} for num
 def test_fresh_pairs_that_confirmed_a_change_come_back(designs: list[dict[str, Any]]) -> None:
     events: list[dict[str, Any]] = []
     for number, how in enumerate(designs):
-        sides = {
-            "baseline": [reading("time", 1 + 0.001 * (number * 7 % 5))],
-            "candidate": [reading("time", 1.2 * (1 + 0.001 * (number * 3 % 5)))],
-        }
-        events.append({"event": "sample", "step": "b", "pair": number, "first": "baseline"} | how | sides)
+        (event,) = pairs("b", [1 + 0.001 * (number * 7 % 5)], [1.2 * (1 + 0.001 * (number * 3 % 5))])
+        events.append(event | {"pair": number} | how)
     result = judge(record(*events, ended("b")), Criteria())
-    (row,) = result.benchmarks
-    of_sides = [side.confirming for side in (row.baseline, row.layouts and row.layouts.built.baseline) if side]
+    (found,) = result.benchmarks
+    of_sides = [side.confirming for side in (found.baseline, found.layouts and found.layouts.built.baseline) if side]
     assert max(map(sum, of_sides)) == 6
     assert to_text(judge(record_of_result(result), Criteria())) == to_text(result)

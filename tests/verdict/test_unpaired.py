@@ -11,35 +11,27 @@ from hypothesis import strategies as st
 
 from perfflow.model.readings import Design
 from perfflow.model.result import Result
-from tests.verdict.records import criteria, ended, judged, planned, reading, row
+from tests.verdict.comparisons import known
+from tests.verdict.records import criteria, ended, judged, pairs, planned, row
 
 STEADY = [1.0, 1.001, 0.999, 1.0, 1.002, 0.998]
+TWICE = [2 * value for value in STEADY]
 SIDE = st.lists(st.floats(min_value=0.5, max_value=2.0), min_size=2, max_size=12)
+Values = Mapping[str, Sequence[float]]
 
 
-def compared(old: Mapping[str, Sequence[float]], new: Mapping[str, Sequence[float]], **keys: Any) -> Result:
+def compared(old: Values, new: Values, wanted: Mapping[str, Any] | None = None, **marks: bool) -> Result:
     """Judge values by metric of one benchmark, ``b``."""
-    marks = {name: keys.pop(name) for name in ("exact", "at_most") if name in keys}
-    events = [
-        {
-            "event": "sample",
-            "step": "c",
-            "design": Design.UNPAIRED,
-            side: [reading(metric, value, benchmark="b", **marks)],
-        }
-        for side, values in (("baseline", old), ("candidate", new))
-        for metric, found in values.items()
-        for value in found
-    ]
-    return judged(*events, ended("c"), steps=[planned("c", benchmark="")], **keys)
-
-
-def scaled(factor: float) -> list[float]:
-    return [value * factor for value in STEADY]
+    events = []
+    for side, values in (("baseline", old), ("candidate", new)):
+        for metric, found in values.items():
+            for event in pairs("c", found, None, metric, benchmark="b", **marks):
+                events.append({"event": "sample", "step": "c", "design": Design.UNPAIRED, side: event["baseline"]})
+    return judged(*events, ended("c"), steps=[planned("c", benchmark="")], wanted=criteria(wanted))
 
 
 def test_a_proven_regression_is_of_level_action_and_passes() -> None:
-    result = compared({"time": STEADY}, {"time": scaled(2)})
+    result = compared({"time": STEADY}, {"time": TWICE})
     found = row(result)
     assert (found.decision, found.level, found.gating, found.leading) == ("regressed", "action", False, True)
     assert (found.paired, found.pairs, found.confidence, found.more) == (False, 0, 0.99, None)
@@ -48,47 +40,48 @@ def test_a_proven_regression_is_of_level_action_and_passes() -> None:
 
 @pytest.mark.parametrize("metric", ["throughput", "rate"])
 def test_more_of_a_rate_is_better(metric: str) -> None:
-    found = row(compared({metric: STEADY}, {metric: scaled(2)}), metric)
+    found = row(compared({metric: STEADY}, {metric: TWICE}), metric)
     assert found.decision == "improved"
-    assert found.speedup is not None
-    assert found.speedup.value == pytest.approx(2)
+    assert known(found.speedup).value == pytest.approx(2)
 
 
-def test_exact_figures_and_figures_with_targets_do_not_gate_either() -> None:
-    result = compared({"rss": [1.0]}, {"rss": [2.0]}, exact=True)
-    assert (row(result, "rss").decision, row(result, "rss").gating, result.verdict) == ("regressed", False, "pass")
-    assert not row(compared({"time": STEADY}, {"time": STEADY}, wanted=criteria({"b": {"time": "<9s"}}))).gating
+@pytest.mark.parametrize(
+    ("metric", "old", "new", "keys", "decision", "gating", "verdict"),
+    [
+        # Exact figures and figures with targets do not gate either; what is gone does.
+        ("rss", [1.0], [2.0], {"exact": True}, "regressed", False, "pass"),
+        ("time", STEADY, STEADY, {"wanted": {"b": {"time": "<9s"}}}, "same", False, "pass"),
+        ("time", STEADY, [], {}, "removed", True, "error"),
+        ("time", [], STEADY, {}, "new", False, "pass"),
+        # Upper bounds are not compared, and zeros have no relative change.
+        ("rss", STEADY, TWICE, {"at_most": True}, None, False, "pass"),
+        ("time", [0.0, 1.0], [1.0, 1.0], {}, "unproven", False, "pass"),
+    ],
+)
+def test_what_gates(metric: str, old: Any, new: Any, keys: Any, decision: str, gating: bool, verdict: str) -> None:
+    result = compared({metric: old}, {metric: new}, **keys)
+    found = row(result, metric)
+    assert (found.decision, found.gating, result.verdict) == (decision, gating, verdict)
+    assert (found.change is None) is (decision not in ("regressed", "same"))
 
 
-def test_an_upper_bound_bounds_one_side() -> None:
-    found = row(compared({"rss": STEADY}, {"rss": scaled(2)}, at_most=True), "rss")
-    assert (found.change, found.decision) == (None, None)
+THREE = {"time": STEADY, "cpu": STEADY, "uncontended": STEADY}
 
 
-def test_what_is_gone_gates_and_what_is_new_does_not() -> None:
-    gone = compared({"time": STEADY}, {})
-    assert (row(gone).decision, row(gone).gating, gone.verdict) == ("removed", True, "error")
-    new = compared({}, {"time": STEADY})
-    assert (row(new).decision, row(new).gating, new.verdict) == ("new", False, "pass")
-
-
-def test_a_mean_of_many_runs_leads_no_benchmark_whose_times_are_known() -> None:
-    result = compared({"time": STEADY, "cpu": [0.99]}, {"time": STEADY, "cpu": [0.99]})
-    assert [item.metric for item in result.benchmarks if item.leading] == ["time"]
-    assert "raise the number of runs" in row(result, "cpu").warnings[0]
-
-
-def test_what_tells_of_threads_still_counts() -> None:
-    """By its times alone, CPU time would decide about the program."""
-    both = {"time": STEADY, "cpu": STEADY, "uncontended": STEADY}
-    assert [item.metric for item in compared(both, both).benchmarks if item.leading] == ["cpu"]
-    threaded = both | {"main_share": [0.5] * 6}
-    assert [item.metric for item in compared(threaded, threaded).benchmarks if item.leading] == ["time"]
-
-
-def test_zeros_have_no_relative_change() -> None:
-    found = row(compared({"time": [0.0, 1.0]}, {"time": [1.0, 1.0]}))
-    assert (found.decision, found.change) == ("unproven", None)
+@pytest.mark.parametrize(
+    ("values", "leading"),
+    [
+        # A mean of many runs leads no benchmark whose times are known; what tells of threads still counts.
+        ({"time": STEADY, "cpu": [0.99]}, "time"),
+        (THREE, "cpu"),
+        (THREE | {"main_share": [0.5] * 6}, "time"),
+    ],
+)
+def test_the_row_that_leads(values: Values, leading: str) -> None:
+    result = compared(values, values)
+    assert [item.metric for item in result.benchmarks if item.leading] == [leading]
+    if len(values["cpu"]) == 1:
+        assert "raise the number of runs" in row(result, "cpu").warnings[0]
 
 
 @given(SIDE, SIDE)
