@@ -501,16 +501,6 @@ SESSIONS = 3.0
 within them."""
 
 
-def unpaired_interval(baseline: Sequence[float], candidate: Sequence[float], confidence: float) -> Interval:
-    """Return the interval of ln(candidate / baseline) from two sets of positive values without pairs.
-
-    It is the difference of the mean logs with ``SESSIONS`` times Welch's standard error, Student's t and the degrees of
-    freedom of Welch and Satterthwaite. The bounds are infinite if a side has fewer than 2 values, or if neither side
-    has any spread and there are too few values for a permutation test to reject.
-    """
-    return interval_of_log_means(log_mean(baseline), log_mean(candidate), confidence)
-
-
 @dataclass(frozen=True, slots=True)
 class LogMean:
     """The mean of the logs of ``size`` positive values; ``error`` is its squared standard error."""
@@ -535,7 +525,12 @@ def log_mean_of_summary(value: float, error: float, size: int) -> LogMean:
 
 
 def interval_of_log_means(baseline: LogMean, candidate: LogMean, confidence: float) -> Interval:
-    """Return the interval of the difference of two log means; see ``unpaired_interval``."""
+    """Return the interval of ln(candidate / baseline) of two sets of positive values without pairs.
+
+    It is the difference of the mean logs with ``SESSIONS`` times Welch's standard error, Student's t and the degrees of
+    freedom of Welch and Satterthwaite. The bounds are infinite if a side has fewer than 2 values, or if neither side
+    has any spread and there are too few values for a permutation test to reject.
+    """
     estimate = candidate.mean - baseline.mean
     sizes = [baseline.size, candidate.size]
     if min(sizes) < 2:

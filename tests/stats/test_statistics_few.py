@@ -15,13 +15,25 @@ from scipy import stats
 
 from perfflow.model.readings import SCHEDULES, Design
 from perfflow.stats import paired_test
-from perfflow.stats.paired_test import blocks_of, paired_p, permutation_interval, permutation_p, unpaired_interval
+from perfflow.stats.paired_test import (
+    Interval,
+    blocks_of,
+    interval_of_log_means,
+    log_mean,
+    paired_p,
+    permutation_interval,
+    permutation_p,
+)
 from tests.stats.test_statistics import ends, samples
 
 TIMES = st.lists(st.floats(0.5, 2.0), min_size=5, max_size=5)
 SIDE = st.lists(st.floats(min_value=1e-9, max_value=1e9), min_size=1, max_size=30)
 ANY = -math.inf, math.inf
 LOOKS, FEW, LAYOUTS = (SCHEDULES[design] for design in (Design.LOOKS, Design.FEW, Design.LAYOUTS))
+
+
+def unpaired_interval(baseline: Sequence[float], candidate: Sequence[float], confidence: float) -> Interval:
+    return interval_of_log_means(log_mean(baseline), log_mean(candidate), confidence)
 
 
 def lognormal(rng: np.random.Generator, n: int, effect: float = 0.1) -> tuple[list[float], list[float]]:
@@ -155,7 +167,7 @@ def test_swapped_sides_mirror_it_and_a_factor_moves_it(a: list[float], b: list[f
 )
 def test_the_values_that_unpaired_sides_need(n: int, m: int, spread: float, *, known: bool) -> None:
     a, b = ([start + spread * number for number in range(count)] for start, count in ((1.0, n), (2.0, m)))
-    found, old, new = unpaired_interval(a, b, 0.99), paired_test.log_mean(a), paired_test.log_mean(b)
+    found, old, new = unpaired_interval(a, b, 0.99), log_mean(a), log_mean(b)
     by_means = paired_test.interval_of_log_means(old, new, 0.99)
     expected = (pytest.approx(math.log(2)),) * 2 if known else ANY
     assert (found.low, found.high) == expected
