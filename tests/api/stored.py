@@ -21,13 +21,17 @@ stages:
 """
 
 
+def _repository(folder: Path, **files: str) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in files.items():
+        write(folder, text, f"{name}.yaml")
+    for words in (("init", "-q", "-b", "main"), ("add", "."), ("commit", "-qm", "one")):
+        git(folder, *words)
+
+
 def project_in(folder: Path) -> Path:
     """Return a repository with one run."""
-    folder.mkdir(parents=True, exist_ok=True)
-    write(folder, FLOW)
-    git(folder, "init", "-q", "-b", "main")
-    git(folder, "add", ".")
-    git(folder, "commit", "-qm", "one")
+    _repository(folder, flow=FLOW)
     done = perfflow("run", "flow.yaml", "--seed", "1", cwd=folder)
     assert done.returncode == 1, done.stdout + done.stderr
     return folder
@@ -43,12 +47,7 @@ stages:
     - {{id: work, uses: command, {_PROGRAM}, candidate: ./work.sh 3, runs: 6}}
     - {{id: alone, uses: command, {_PROGRAM}, runs: 6}}
 """
-_GATE = f"""
-name: gated
-stages:
-  baseline:
-    - {{id: work, uses: command, {_PROGRAM}, runs: 6}}
-"""
+_GATE = f"name: gated\nstages: {{baseline: [{{id: work, uses: command, {_PROGRAM}, runs: 6}}]}}\n"
 
 
 def kinds_in(folder: Path) -> dict[str, Path]:
@@ -56,11 +55,7 @@ def kinds_in(folder: Path) -> dict[str, Path]:
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "work.sh").write_text("#!/bin/sh\nsleep 0.00$1\n")
     (folder / "work.sh").chmod(0o755)
-    write(folder, _RUN, "run.yaml")
-    write(folder, _GATE, "gate.yaml")
-    git(folder, "init", "-q", "-b", "main")
-    git(folder, "add", ".")
-    git(folder, "commit", "-qm", "one")
+    _repository(folder, run=_RUN, gate=_GATE)
     git(folder, "commit", "-q", "--allow-empty", "-m", "two")
     commands = {
         "run": ("run", "run.yaml", "--out", "run"),

@@ -1,20 +1,22 @@
-"""Tidy rows: every sample of the result once, with its partner and the order in which it was taken."""
+"""Tidy rows and data frames: every sample of the result once, with its partner and its place in the order."""
 
 from __future__ import annotations
 
 import json
 import random
 import shutil
+import subprocess
+import sys
 from collections import defaultdict
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import perfflow
-from perfflow.api.run import columns_of
+from perfflow.api.run import Library, columns_of
 from perfflow.model.criteria import Criteria
+from perfflow.model.errors import UserError
 from perfflow.model.readings import Side
 from perfflow.store.record import MetricSeries, record_of
 from perfflow.store.sample_order import Wanted, taking_order
@@ -165,12 +167,10 @@ def few(taking: Taking) -> None:
 
 
 def confirmed_twice(taking: Taking) -> None:
-    for _ in range(5):
-        taking.pair("fixed")
-    for _ in range(5):
-        taking.pair("confirm", confirmation=1)
-    for _ in range(5):
-        taking.pair("confirm", confirmation=2)
+    for confirmation in (0, 1, 2):
+        more: dict[str, Any] = {"confirmation": confirmation} if confirmation else {}
+        for _ in range(5):
+            taking.pair("confirm" if confirmation else "fixed", **more)
 
 
 def fresh_layouts(taking: Taking) -> None:
@@ -191,11 +191,8 @@ def one_side(taking: Taking) -> None:
         taking.single("fixed", "baseline")
 
 
-def series_of(taking: Taking) -> Iterator[MetricSeries]:
-    series = record_of(iter(taking.events)).series["b", "time"]
-    yield series
-    if series.built:
-        yield series.built
+def series_of(taking: Taking) -> MetricSeries:
+    return record_of(iter(taking.events)).series["b", "time"]
 
 
 def values_of(series: MetricSeries) -> dict[str, list[float]]:
@@ -203,18 +200,23 @@ def values_of(series: MetricSeries) -> dict[str, list[float]]:
     return {side: values for side, values in found.items() if values}
 
 
+def orders_in(events: list[dict[str, Any]], series: MetricSeries, metric: str = "time") -> dict[str, list[int]]:
+    found = taking_order(events).of(Wanted("s", "b", metric, values_of(series)))
+    return {side: list(order) for side, order in found.items()}
+
+
+def taken(taking: Taking, series: MetricSeries) -> dict[str, list[int]]:
+    return {side: [taking.order[value] for value in own] for side, own in values_of(series).items()}
+
+
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("design", [looks, few, confirmed_twice, fresh_layouts, few_layouts, one_side])
 def test_the_order_follows_what_the_record_sets_aside(design: Any, seed: int) -> None:
     taking = Taking(seed)
     design(taking)
-    found = taking_order(taking.events)
-    for series in series_of(taking):
-        values = values_of(series)
-        orders = found.of(Wanted("s", "b", "time", values))
-        assert set(orders) == set(values)
-        for side, own in values.items():
-            assert list(orders[side]) == [taking.order[value] for value in own]
+    series = series_of(taking)
+    for each in (series, series.built) if series.built else (series,):
+        assert orders_in(taking.events, each) == taken(taking, each)
 
 
 def test_what_was_kept_of_candidates_is_found_in_its_trial() -> None:
@@ -224,28 +226,19 @@ def test_what_was_kept_of_candidates_is_found_in_its_trial() -> None:
     # An interrupted attempt starts again.
     stale = [{"trial": "compare", "event": "begun"}, inside[0], {"trial": "compare", "event": "begun"}]
     own = {"event": "sample", "step": "s", "design": "fixed", "pair": 0, "baseline": [{"metric": "time", "value": 9.0}]}
-    series = record_of(iter(taking.events)).series["b", "time"]
-    values = values_of(series)
-    orders = taking_order([OPENING, own, *stale, *inside]).of(Wanted("s", "b", "time", values))
-    assert {side: list(own) for side, own in orders.items()} == {
-        side: [taking.order[value] for value in own] for side, own in values.items()
-    }
-
-
-def test_what_nobody_took_has_no_order() -> None:
-    assert taking_order([]).of(Wanted("s", "b", "time", {"baseline": [1.0]})) == {}
+    series = series_of(taking)
+    assert orders_in([OPENING, own, *stale, *inside], series) == taken(taking, series)
 
 
 @pytest.mark.parametrize("change", [{"design": "unpaired"}, {"first": None}])
 def test_no_order_is_made_up_where_none_was_recorded(change: dict[str, Any]) -> None:
     taking = Taking(1)
     looks(taking)
-    values = values_of(record_of(iter(taking.events)).series["b", "time"])
     changed = [
         {name: value for name, value in (event | change).items() if value is not None} for event in taking.events
     ]
-    assert taking_order(taking.events).of(Wanted("s", "b", "time", values))
-    assert taking_order(changed).of(Wanted("s", "b", "time", values)) == {}
+    assert orders_in(taking.events, series_of(taking))
+    assert orders_in(changed, series_of(taking)) == orders_in([], series_of(taking)) == {}
 
 
 def test_memory_is_that_of_what_was_built() -> None:
@@ -254,8 +247,7 @@ def test_memory_is_that_of_what_was_built() -> None:
     renamed = json.loads(json.dumps(taking.events).replace('"time"', '"rss"'))
     series = record_of(iter(renamed)).series["b", "rss"]
     assert series.built is None
-    orders = taking_order(renamed).of(Wanted("s", "b", "rss", values_of(series)))
-    assert [len(own) for own in orders.values()] == [10, 10]
+    assert [len(own) for own in orders_in(renamed, series, "rss").values()] == [10, 10]
 
 
 def test_stored_results_that_are_compared_have_no_pairs(here: Path, tmp_path: Path, kinds: dict[str, Path]) -> None:
@@ -266,3 +258,65 @@ def test_stored_results_that_are_compared_have_no_pairs(here: Path, tmp_path: Pa
     assert {(row["pair"], row["order"]) for row in run.to_rows()} == {(None, None)}
     assert "not judged" in repr(run)
     assert "<caption>" in run._repr_html_()
+
+
+# ---- tables as data frames of pandas and polars, and the error if neither is installed ----
+
+BOTH = ["pandas", "polars"]
+
+
+@pytest.mark.parametrize("library", BOTH)
+@pytest.mark.parametrize("name", KINDS)
+def test_a_frame_holds_what_the_rows_hold(name: str, library: Library, kinds: dict[str, Path]) -> None:
+    run = perfflow.load(kinds[name])
+    frame = run.to_frame(library=library)
+    rows = run.to_rows()
+    assert type(frame).__module__.startswith(library)
+    assert list(frame.columns) == list(rows[0])
+    assert frame["value"].to_list() == [row["value"] for row in rows]
+    assert plain(frame["pair"]) == [row["pair"] for row in rows]
+    decisions = run.to_frame("decisions", library)
+    assert plain(decisions["decision"]) == [row["decision"] for row in run.decisions()]
+
+
+def plain(column: object) -> list[object]:
+    """Return the values of a column, missing ones as None."""
+    values: list[object] = column.to_list()  # type: ignore[attr-defined]
+    return [None if type(value).__name__ in ("NAType", "NoneType") else value for value in values]
+
+
+@pytest.mark.parametrize("library", BOTH)
+def test_a_frame_without_rows_has_its_columns(library: Library, here: Path, tmp_path: Path) -> None:
+    data = json.loads((here / ".perfflow/runs/latest/result.json").read_text())
+    (tmp_path / "result.json").write_text(json.dumps({**data, "benchmarks": []}))
+    frame = perfflow.load(tmp_path).to_frame(library=library)
+    assert (len(frame), list(frame.columns)) == (0, list(columns_of(perfflow.SampleRow)))
+
+
+def test_pandas_comes_first_and_words_are_checked(here: Path) -> None:
+    run = perfflow.load()
+    assert type(run.to_frame()).__module__.startswith("pandas")
+    with pytest.raises(UserError, match="write one of: samples, decisions"):
+        run.to_frame("rows")  # type: ignore[arg-type]
+    with pytest.raises(UserError, match="write one of: pandas, polars"):
+        run.to_frame(library="numpy")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("missing", "call", "said"),
+    [
+        (
+            BOTH,
+            "to_frame()",
+            ["neither pandas nor polars is installed", "one with `python -m pip install pandas`"],
+        ),
+        (["polars"], "to_frame(library='polars')", ["polars is not installed", "python -m pip install polars"]),
+        (["pandas"], "to_frame()", ["polars.dataframe"]),
+    ],
+)
+def test_what_is_not_installed_has_a_remedy(here: Path, missing: list[str], call: str, said: list[str]) -> None:
+    # None in sys.modules marks a module that cannot be imported.
+    absent = f"import sys; sys.modules |= dict.fromkeys({missing})"
+    code = f"{absent}; import perfflow; print(type(perfflow.load().{call}))"
+    done = subprocess.run([sys.executable, "-c", code], cwd=here, capture_output=True, text=True, check=False)
+    assert all(words in done.stdout + done.stderr for words in said)

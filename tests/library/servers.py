@@ -54,20 +54,12 @@ class _Handler(BaseHTTPRequestHandler):
         if path.startswith(PRIVATE) and self.headers.get("Authorization") != wanted:
             self._answer(401, [("WWW-Authenticate", 'Basic realm="the team"')], b"")
             return
-        variables = {
-            "GIT_PROJECT_ROOT": str(self.top),
-            "GIT_HTTP_EXPORT_ALL": "1",
-            "GIT_CONFIG_NOSYSTEM": "1",
-            "HOME": str(self.top),
-            "PATH": os.environ.get("PATH", os.defpath),
-            "PATH_INFO": path,
-            "QUERY_STRING": query,
-            "REQUEST_METHOD": self.command,
-            "CONTENT_TYPE": self.headers.get("Content-Type", ""),
-            "CONTENT_LENGTH": str(len(body)),
-            "HTTP_CONTENT_ENCODING": self.headers.get("Content-Encoding", ""),
-            "GIT_PROTOCOL": self.headers.get("Git-Protocol", ""),
-        }
+        variables = {"GIT_PROJECT_ROOT": str(self.top), "GIT_HTTP_EXPORT_ALL": "1", "GIT_CONFIG_NOSYSTEM": "1"}
+        variables |= {"HOME": str(self.top), "PATH": os.environ.get("PATH", os.defpath), "PATH_INFO": path}
+        variables |= {"QUERY_STRING": query, "REQUEST_METHOD": self.command, "CONTENT_LENGTH": str(len(body))}
+        sent = {"CONTENT_TYPE": "Content-Type", "HTTP_CONTENT_ENCODING": "Content-Encoding"}
+        sent["GIT_PROTOCOL"] = "Git-Protocol"
+        variables |= {name: self.headers.get(header, "") for name, header in sent.items()}
         done = subprocess.run([_backend()], input=body, env=variables, capture_output=True, check=False)
         head, _, content = done.stdout.partition(b"\r\n\r\n")
         fields = [

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from tests.cli.shell import perfflow
 from tests.repositories import git
@@ -38,13 +41,10 @@ class Team:
         self.env = {"XDG_CACHE_HOME": str(folder / "cache"), "XDG_STATE_HOME": str(folder / "state")}
         self.folder.mkdir(parents=True)
         git(self.folder, "init", "-q", "-b", "main")
-        for name, text in {
-            "workflows/command.yaml": COMMAND,
-            "parts/limits.yaml": LIMITS,
-            "tools/words.yaml": WORDS,
-            "README.md": "of the team\n",
-        }.items():
-            self.write(name, text)
+        self.write("workflows/command.yaml", COMMAND)
+        self.write("parts/limits.yaml", LIMITS)
+        self.write("tools/words.yaml", WORDS)
+        self.write("README.md", "of the team\n")
         self.commit("v1")
 
     def write(self, name: str, text: str) -> Path:
@@ -53,24 +53,62 @@ class Team:
         path.write_text(text)
         return path
 
+    def head(self) -> str:
+        return git(self.folder, "rev-parse", "HEAD").strip()
+
     def commit(self, tag: str = "") -> str:
         git(self.folder, "add", "-A")
         git(self.folder, "commit", "-q", "--allow-empty", "-m", "change")
         if tag:
             git(self.folder, "tag", "-f", "-a", tag, "-m", tag)
-        return git(self.folder, "rev-parse", "HEAD").strip()
+        return self.head()
 
     def reference(self, revision: str = "v1", path: str = "workflows/command.yaml") -> str:
         return f"git+file://{self.folder}@{revision}#{path}"
 
-    def project(self, name: str, extends: str | None = None) -> Path:
+    def project(self, name: str = "one", extends: str | None = None) -> Project:
         root = self.top / name
         (root / "workflows").mkdir(parents=True)
         git(root, "init", "-q", "-b", "main")
-        parents = extends or self.reference()
-        text = f"perfflow: 1\nextends: {parents}\nname: own\nparams: {{command: 'true'}}\n"
+        text = f"perfflow: 1\nextends: {extends or self.reference()}\nname: own\nparams: {{command: 'true'}}\n"
         (root / "workflows/own.yaml").write_text(text)
-        return root
+        return Project(self, root)
 
-    def run(self, *words: str, cwd: Path, env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
-        return perfflow(*words, cwd=cwd, env={**self.env, **(env or {})})
+
+@dataclass(frozen=True)
+class Project:
+    """A project that uses the workflows of a team, and perfflow in it."""
+
+    team: Team
+    root: Path
+
+    @property
+    def lock(self) -> Path:
+        return self.root / "perfflow.lock"
+
+    @property
+    def folder(self) -> Path:
+        """The folder of the latest run."""
+        return self.root / ".perfflow/runs/latest"
+
+    def run(self, *words: str, **env: str) -> subprocess.CompletedProcess[str]:
+        return perfflow(*words, cwd=self.root, env={**self.team.env, **env})
+
+    def ok(self, *words: str) -> str:
+        """Run a command that must succeed, and return what it prints."""
+        done = self.run(*words)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    def refused(self, *words: str, status: int = 2) -> str:
+        """Run a command that must fail, and return its errors."""
+        done = self.run(*words)
+        assert done.returncode == status, done.stdout + done.stderr
+        return done.stderr
+
+    def add(self, *references: str) -> str:
+        return self.ok("library", "add", *references)
+
+    def items(self) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = json.loads(self.ok("library", "list", "--json"))["items"]
+        return found

@@ -126,9 +126,9 @@ def test_gpu_regression(project: Path, gpu: StandIns) -> None:
     found = {row["name"]: row["decision"] for row in result["benchmarks"] if row["metric"] == "time"}
     assert found["sm_90/sum/chain"] == "regressed"
     assert set(found) == {f"sm_90/{name}" for name in SUITE}
-    states = _states(result)
-    assert {states[f"{name}[arch=sm_80]"] for name in ("program", "kernels", "device", "answers")} == {"skipped"}
-    assert {states[f"{name}[arch=sm_90]"] for name in ("program", "kernels", "device", "answers")} == {"done"}
+    states, names = _states(result), ("program", "kernels", "device", "answers")
+    for arch, state in (("sm_80", "skipped"), ("sm_90", "done")):
+        assert {states[f"{name}[arch={arch}]"] for name in names} == {state}
     assert states["reset"] == "done"
     assert gpu.calls("gc ") == ["-i 0 -lgc 1410,1410"]
     assert set(gpu.calls("-rgc")) == {"-i 0 -rgc"}
@@ -138,11 +138,8 @@ def test_gpu_regression(project: Path, gpu: StandIns) -> None:
 
 
 def test_no_clock_is_touched_unless_asked(project: Path, gpu: StandIns) -> None:
-    status, result = _run(
-        *("run", "gpu-regression", *SMALL, *_only("clocks", "lock", "program[arch=native]", "reset")),
-        project=project,
-        gpu=gpu,
-    )
+    steps = _only("clocks", "lock", "program[arch=native]", "reset")
+    status, result = _run("run", "gpu-regression", *SMALL, *steps, project=project, gpu=gpu)
     # None of the chosen steps measures.
     assert status == 3, result
     assert {name: _states(result)[name] for name in ("lock", "reset")} == {"lock": "skipped", "reset": "skipped"}
@@ -154,13 +151,9 @@ def test_clocks_are_reset_however_the_run_ends(ending: signal.Signals, project: 
     words = ("--set", "lock_clocks=1410,1410", "--set", "bench=--bench --n 512 --repeats 2000", "--progress", "off")
     env = {name: value for name, value in os.environ.items() if not name.startswith("COVERAGE")}
     places = {"PATH": gpu.path, "PERFFLOW_LOCK_FILE": str(project.parent / "lock")}
-    running = subprocess.Popen(
-        [sys.executable, "-m", "perfflow", "run", "gpu-regression", "--set", "file=kernels_cpu.cpp", *words],
-        cwd=project,
-        env={**env, **places},
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
+    argv = [sys.executable, "-m", "perfflow", "run", "gpu-regression", "--set", "file=kernels_cpu.cpp", *words]
+    quiet = subprocess.DEVNULL
+    running = subprocess.Popen(argv, cwd=project, env={**env, **places}, stdout=quiet, stderr=quiet)
     try:
         _await(lambda: bool(gpu.calls("-lgc")), "the clocks to be locked")
         # The service is ready after it printed so.

@@ -23,22 +23,12 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize(
-    ("name", "path"),
-    [
-        ("own", "workflows/own.yaml"),
-        ("other", "workflows/other.yml"),
-        ("both", "workflows/both.yaml"),
-        ("rust", "shipped/rust.yaml"),
-    ],
-)
-def test_a_name_is_the_projects_own_workflow_first(name: str, path: str, project: Path) -> None:
-    assert search_path.find(name, project) == project / path
-
-
-@pytest.mark.parametrize("name", ["own.yaml", "some/where", "x.yml", "./own", "/etc/x.yaml"])
-def test_a_path_stays_what_it_is(name: str, project: Path) -> None:
-    assert search_path.find(name, project) == Path(name)
+def test_a_name_is_the_projects_own_workflow_first_and_a_path_stays_what_it_is(project: Path) -> None:
+    own = {"own": "workflows/own.yaml", "other": "workflows/other.yml", "both": "workflows/both.yaml"}
+    for name, path in {**own, "rust": "shipped/rust.yaml"}.items():
+        assert search_path.find(name, project) == project / path
+    for name in ("own.yaml", "some/where", "x.yml", "./own", "/etc/x.yaml"):
+        assert search_path.find(name, project) == Path(name)
 
 
 def test_a_folder_of_the_same_name_is_not_in_the_way(project: Path) -> None:
@@ -46,8 +36,7 @@ def test_a_folder_of_the_same_name_is_not_in_the_way(project: Path) -> None:
     (project / "empty").mkdir()
     (project / "file").write_text("")
     assert search_path.find("own", project) == project / "workflows" / "own.yaml"
-    assert search_path.find("empty", project) == Path("empty")
-    assert search_path.find("file", project) == Path("file")
+    assert [search_path.find(name, project) for name in ("empty", "file")] == [Path("empty"), Path("file")]
 
 
 @pytest.mark.parametrize(
@@ -70,18 +59,9 @@ def test_what_a_workflow_extends(project: Path) -> None:
     assert search_path.resolve("lib:rust", project) == project / "shipped" / "rust.yaml"
 
 
-@pytest.mark.parametrize(
-    ("text", "hint"),
-    [
-        ("lib:rsut", "did you mean lib:rust?"),
-        ("lib:../workflows/own", "library: both, rust"),
-        ("lib:", "library: both, rust"),
-        ("lib:zzzzzz", "library: both, rust"),
-        ("lib:a\0", "library: both, rust"),
-        pytest.param("lib:" + "z" * 300, "library: both, rust", id="longer than a file's name"),
-    ],
-)
-def test_an_unknown_library_item_is_answered_with_the_nearest_or_all(text: str, hint: str, project: Path) -> None:
-    with pytest.raises(UserError) as raised:
-        search_path.resolve(text, project)
-    assert raised.value.problems[0].hint == hint
+@pytest.mark.parametrize("text", ["lib:../workflows/own", "lib:", "lib:zzzzzz", "lib:a\0", "lib:" + "z" * 300])
+def test_an_unknown_library_item_is_answered_with_the_nearest_or_all(text: str, project: Path) -> None:
+    for item, hint in (("lib:rsut", "did you mean lib:rust?"), (text, "library: both, rust")):
+        with pytest.raises(UserError) as raised:
+            search_path.resolve(item, project)
+        assert raised.value.problems[0].hint == hint

@@ -45,18 +45,23 @@ def build(source: str, project: Path) -> None:
     subprocess.run(compiler(PROGRAMS / source, project / Path(source).stem), check=True)
 
 
+def started(project: Path, *words: str, measured: bool = False) -> subprocess.CompletedProcess[str]:
+    places = {"PERFFLOW_LOCK_FILE": str(project / "lock"), "XDG_CACHE_HOME": str(project.parent / "cache")}
+    return perfflow("run", *words, "--progress", "off", cwd=project, measured=measured, env=places)
+
+
+def settings_of(settings: dict[str, str]) -> list[str]:
+    return [word for key, value in settings.items() for word in ("--set", f"{key}={value}")]
+
+
 def run(name: str, project: Path, total: str = "120s", **settings: str) -> dict[str, Any]:
     """``total``: the budget of the whole run."""
-    words = [word for key, value in settings.items() for word in ("--set", f"{key}={value}")]
-    done = perfflow(
-        *("run", name, *words, "--budget", total, "--unproven=pass", "--progress", "off", "--json"),
-        cwd=project,
-        measured=True,
-        env={"PERFFLOW_LOCK_FILE": str(project / "lock")},
-    )
+    words = [name, *settings_of(settings), "--budget", total, "--unproven=pass", "--json"]
+    done = started(project, *words, measured=True)
     assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
     result: dict[str, Any] = json.loads(done.stdout)
     assert all(step["status"] == "done" for step in result["steps"]), result["steps"]
+    assert all(check["status"] == "passed" for check in result["verification"])
     return result
 
 
@@ -75,16 +80,12 @@ def test_two_commands(project: Path) -> None:
     assert found["program", "cpu"]["decision"] == "improved"
     assert found["program", "heap_peak"]["candidate"]["value"] > 0
     assert sources(result) >= {"perf", "massif"}
-    assert [check["status"] for check in result["verification"]] == ["passed"]
+    assert len(result["verification"]) == 1
 
 
 def test_two_commands_without_profile_and_with_other_output(project: Path) -> None:
-    done = perfflow(
-        *("run", "two-commands", "--set", "baseline=echo a", "--set", "candidate=echo b", "--set", "profile=false"),
-        *("--budget", "60s", "--progress", "off", "--json"),
-        cwd=project,
-        env={"PERFFLOW_LOCK_FILE": str(project / "lock")},
-    )
+    settings = settings_of({"baseline": "echo a", "candidate": "echo b", "profile": "false"})
+    done = started(project, "two-commands", *settings, "--budget", "60s", "--json")
     assert done.returncode == 1
     result = json.loads(done.stdout)
     assert {step["id"] for step in result["steps"] if step["status"] == "skipped"} == {"hotspots", "heap"}
@@ -103,28 +104,15 @@ def test_python_optimize(project: Path) -> None:
     (project / "speed.py").write_text("def test_speed(benchmark): benchmark(sum, range(1000))\n")
     # Something to count for memray, which fails on a program that allocates nothing.
     (project / "loop.py").write_text(LOOP + "kept = [bytes(100_000) for _ in range(100)]\n")
-    result = run(
-        "python-optimize",
-        project,
-        command=f"{sys.executable} loop.py 4000000",
-        python=sys.executable,
-        suite="speed.py",
-        tests="tests",
-        heap="true",
-        rate="1000",
-        budget="2s",
-    )
+    parts = {"command": f"{sys.executable} loop.py 4000000", "suite": "speed.py", "tests": "tests", "heap": "true"}
+    result = run("python-optimize", project, **parts, python=sys.executable, rate="1000", budget="2s")
     found = rows(result)
     assert {found["program", metric]["baseline"]["value"] > 0 for metric in ("time", "rss", "heap_peak")} == {True}
     assert sources(result) >= {"py-spy", "cprofile", "line-profiler", "memray"}
-    assert [check["status"] for check in result["verification"]] == ["passed"] * 2
+    assert len(result["verification"]) == 2
 
 
-def test_python_optimize_takes_candidates(project: Path) -> None:
-    """The minimal workflow of a user: candidates and a comparison."""
-    write(
-        project,
-        f"""
+CANDIDATES = f"""
 extends: lib:python-optimize
 params: {{command: "{sys.executable} -S loop.py 3000000", budget: 60s}}
 stages:
@@ -133,17 +121,15 @@ stages:
     objective: program time
     steps: [{{id: less, technique: algorithm, why: count less, run: "sed -i 's/range.*:/range(9):/' loop.py"}}]
   verify: [{{id: after, compare: baseline}}]
-""",
-        "own.yaml",
-    )
+"""
+
+
+def test_python_optimize_takes_candidates(project: Path) -> None:
+    """The minimal workflow of a user: candidates and a comparison."""
+    write(project, CANDIDATES, "own.yaml")
     for words in (("init", "-q"), ("add", "."), ("commit", "-qm", "A loop")):
         git(project, *words)
-    done = perfflow(
-        *("run", "own.yaml", "--progress", "off", "--json"),
-        cwd=project,
-        measured=True,
-        env={"PERFFLOW_LOCK_FILE": str(project / "lock"), "XDG_CACHE_HOME": str(project.parent / "cache")},
-    )
+    done = started(project, "own.yaml", "--json", measured=True)
     result = json.loads(done.stdout)
     assert done.returncode == 0, result["reasons"]
     assert [item["decision"] for item in result["optimizations"]] == ["accepted"]
@@ -175,8 +161,8 @@ def test_torch_training_says_that_pytorch_is_missing(project: Path) -> None:
     bare = project / "bare"
     bare.write_text('#!/bin/sh\nexec python3 -I -S "$@"\n')
     bare.chmod(0o755)
-    words = ("--set", "python=./bare", "--set", "train=./bare train.py", "--set", "traced=./bare train.py")
-    done = perfflow("run", "torch-training", *words, "--progress", "plain", cwd=project)
+    settings = settings_of({"python": "./bare", "train": "./bare train.py", "traced": "./bare train.py"})
+    done = perfflow("run", "torch-training", *settings, "--progress", "plain", cwd=project)
     assert done.returncode == 3
     assert "skipped: torch: PyTorch is not installed for this interpreter: pip install torch" in done.stdout
 
@@ -190,27 +176,17 @@ def test_pytest_benchmark_suite(project: Path) -> None:
 
 
 def test_pytest_benchmark_suite_refuses_a_module_from_elsewhere(project: Path) -> None:
-    done = perfflow(
-        *("run", "pytest-benchmark-suite", "--set", "module=json", "--set", "base=before"),
-        *("--set", f"python={sys.executable}", "--progress", "off"),
-        cwd=project,
-    )
-    assert done.returncode == 3
-    assert "suite" in done.stdout
-    assert "json is not imported from" in "".join(
-        path.read_text() for path in project.glob(".perfflow/runs/*/steps/origin/stderr")
-    )
+    settings = settings_of({"module": "json", "base": "before", "python": sys.executable})
+    done = started(project, "pytest-benchmark-suite", *settings)
+    assert (done.returncode, "suite" in done.stdout) == (3, True)
+    assert "json is not imported from" in (project / ".perfflow/runs/latest/steps/origin/stderr").read_text()
 
 
 def test_google_benchmark_suite(project: Path) -> None:
     build("gbench.cpp", project)
-    listing = subprocess.run(
-        [project / "gbench", "--benchmark_list_tests=true"], capture_output=True, text=True, check=True
-    ).stdout.split()
-    found = rows(
-        run("google-benchmark-suite", project, baseline="./gbench", candidate="./gbench", filter=f"^{listing[0]}$")
-    )
-    assert (listing[0], "time") in found
+    first, *_ = subprocess.check_output([project / "gbench", "--benchmark_list_tests=true"], text=True).split()
+    sides = {"baseline": "./gbench", "candidate": "./gbench"}
+    assert (first, "time") in rows(run("google-benchmark-suite", project, **sides, filter=f"^{first}$"))
 
 
 @needs_cargo
@@ -222,7 +198,7 @@ def test_rust_hotpath(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     names = {name for name, metric in rows(result) if metric == "time"}
     assert names == {"truth", "beauty"}
     assert any("mix" in spot["location"] for spot in result["hotspots"])
-    assert [check["status"] for check in result["verification"]] == ["passed"]
+    assert len(result["verification"]) == 1
 
 
 @needs_cargo
@@ -234,7 +210,7 @@ def test_regression_gate(project: Path, monkeypatch: pytest.MonkeyPatch) -> None
         result = run("regression-gate", project, "4s", workspace=str(workspace), **chosen)
     names = {name for name, metric in rows(result) if metric == "time"}
     assert names == {"second/none/second", "second/default/second"}
-    assert [check["status"] for check in result["verification"]] == ["passed"] * 2
+    assert len(result["verification"]) == 2
 
 
 @needs_mojo
@@ -250,7 +226,7 @@ def test_mojo_kernel(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert {peak["metric"] for peak in result["peaks"]} == {"bandwidth", "flops"}
     assert sources(result) == {"perf", "simd-share"}
     assert any(spot["location"] == "kernels::matmul::matmul_scalar" for spot in result["hotspots"])
-    assert [check["status"] for check in result["verification"]] == ["passed"]
+    assert len(result["verification"]) == 1
 
 
 @pytest.mark.skipif(
@@ -303,8 +279,8 @@ def test_one_can_be_extended(project: Path) -> None:
 def test_a_project_may_have_a_workflow_of_the_same_name(project: Path) -> None:
     (project / "workflows").mkdir()
     write(project / "workflows", "stages: {baseline: [{id: own, run: echo own}]}\n", "python-cpu.yaml")
-    assert [
-        step["id"] for step in json.loads(perfflow("show", "python-cpu", "--json", cwd=project).stdout)["steps"]
-    ] == ["own"]
-    shown = json.loads(perfflow("show", "lib:python-cpu", "--json", cwd=project).stdout)
-    assert shown["origin"] == "lib:python-cpu"
+    own, shipped = (
+        json.loads(perfflow("show", name, "--json", cwd=project).stdout) for name in ("python-cpu", "lib:python-cpu")
+    )
+    assert [step["id"] for step in own["steps"]] == ["own"]
+    assert shipped["origin"] == "lib:python-cpu"

@@ -9,17 +9,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from perfflow.model.criteria import (
-    MEMORY_KEYS,
-    THRESHOLD_KEYS,
-    Accepted,
-    Criteria,
-    MemoryThresholds,
-    OwnThresholds,
-    Thresholds,
-    criteria_from_json,
-    read_share,
-)
+from perfflow.model import criteria as known
+from perfflow.model.criteria import Accepted, Criteria, MemoryThresholds, OwnThresholds, Thresholds, criteria_from_json
 from perfflow.model.metrics import METRICS, STATISTICS, Better, Metric
 from perfflow.model.targets import Target, parse_target
 from perfflow.model.units import Dimension, UnitError
@@ -28,15 +19,11 @@ properties = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow
 names = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=12)
 shares = st.floats(0, 10)
 OWN = {"latency": Metric("latency", Dimension.TIME, Better.LOWER, exact=True)}
-_BOUNDS: dict[Dimension, list[object]] = {
-    Dimension.TIME: ["<10μs", ">= 1.5 ms", {"min": "1ns", "max": "2s"}, {"max": "3us/op"}, "≤5s/op", 0, "≥70% of peak"],
-    Dimension.BYTES: ["<2KB/op", {"min": "1 KiB"}, "=4MiB"],
-    Dimension.COUNT: [0, "0/op", "<1e6", {"min": 1, "max": 2.5}, "3K"],
-    Dimension.RATIO: ["≥1.5x", "<5%", {"min": "10%"}, 0.5],
-    Dimension.THROUGHPUT: ["≥45 GiB/s", "≥70% of peak"],
-    Dimension.RATE: [">10K/s"],
-    Dimension.FLOPS: ["≥ 9.5 GFLOP/s"],
-}
+_BOUNDS: list[object] = [
+    *("<10μs", ">= 1.5 ms", {"min": "1ns", "max": "2s"}, {"max": "3us/op"}, "≤5s/op", 0, "≥70% of peak", "≥1.5x"),
+    *("<2KB/op", {"min": "1 KiB"}, "=4MiB", "0/op", "<1e6", {"min": 1, "max": 2.5}, "3K", "<5%", {"min": "10%"}, 0.5),
+    *("≥45 GiB/s", ">10K/s", "≥ 9.5 GFLOP/s", "≤linear", "<quadratic"),
+]
 
 
 def target_from(benchmark: str, metric: str, statistic: str, bound: object) -> Target | None:
@@ -51,7 +38,7 @@ targets = st.builds(
     names,
     st.sampled_from([*METRICS, *OWN]),
     st.sampled_from(STATISTICS),
-    st.sampled_from([bound for bounds in _BOUNDS.values() for bound in bounds] + ["≤linear", "<quadratic"]),
+    st.sampled_from(_BOUNDS),
 ).filter(lambda target: target is not None)
 criteria = st.builds(
     Criteria,
@@ -61,8 +48,8 @@ criteria = st.builds(
         names,
         st.builds(
             OwnThresholds,
-            st.dictionaries(st.sampled_from(THRESHOLD_KEYS), shares),
-            st.none() | st.dictionaries(st.sampled_from(MEMORY_KEYS), shares),
+            st.dictionaries(st.sampled_from(known.THRESHOLD_KEYS), shares),
+            st.none() | st.dictionaries(st.sampled_from(known.MEMORY_KEYS), shares),
         ),
         max_size=3,
     ),
@@ -104,10 +91,11 @@ def test_the_most_literal_glob_wins_key_by_key() -> None:
             "other/*": OwnThresholds({"action": 0.9}),
         },
     )
-    assert found.thresholds_of("core/decode") == Thresholds(0.04, 0.3, 0.01)
-    assert found.thresholds_of("core/decode[k=1]") == Thresholds(0.04, 0.3, 0.01)
-    assert found.thresholds_of("core/x") == Thresholds(0.04, 0.25, 0.01)
-    assert found.thresholds_of("x") == Thresholds(0.05, 0.2, 0.01)
+    for name, thresholds in (
+        *(("core/decode", (0.04, 0.3, 0.01)), ("core/decode[k=1]", (0.04, 0.3, 0.01))),
+        *(("core/x", (0.04, 0.25, 0.01)), ("x", (0.05, 0.2, 0.01))),
+    ):
+        assert found.thresholds_of(name) == Thresholds(*thresholds)
     assert Criteria().thresholds_of("x") == Thresholds()
 
 
@@ -149,24 +137,19 @@ def test_a_metric_is_the_workflows_else_built_in_else_a_plain_number() -> None:
     assert found.metric("odd") == Metric("odd", Dimension.COUNT, Better.NONE)
 
 
-@pytest.mark.parametrize(
-    ("text", "share"), [("5%", 0.05), ("0.05", 0.05), ("0", 0), ("100%", 1), ("1000%", 10), (" 2.5 % ", 0.025)]
-)
-def test_a_share_is_read(text: str, share: float) -> None:
-    assert read_share(text) == pytest.approx(share)
+def test_a_share_is_read() -> None:
+    shares = {"5%": 0.05, "0.05": 0.05, "0": 0, "100%": 1, "1000%": 10, " 2.5 % ": 0.025}
+    assert {text: known.read_share(text) for text in shares} == pytest.approx(shares)
 
 
 @pytest.mark.parametrize(
     ("text", "hint"),
     [
-        ("5", "write 5%"),
-        ("-5%", "write a share such as 5%"),
-        ("2000%", "write a share such as 5%"),
-        ("5ms", "write 5% or 1.5x"),
-        ("much", "write a number and a unit, such as 10us or 2KB"),
+        *(("5", "write 5%"), ("5ms", "write 5% or 1.5x"), ("much", "write a number and a unit, such as 10us or 2KB")),
+        *(("-5%", "write a share such as 5%"), ("2000%", "write a share such as 5%")),
     ],
 )
 def test_what_is_no_share_is_refused_with_a_remedy(text: str, hint: str) -> None:
     with pytest.raises(UnitError) as raised:
-        read_share(text)
+        known.read_share(text)
     assert raised.value.hint == hint

@@ -12,38 +12,29 @@ properties = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow
 GUTTER = len("    1 | ")
 
 
-def test_a_problem_without_a_place_is_one_line() -> None:
-    assert Problem("no such workflow").render() == "error: no such workflow"
-    assert Problem("no such workflow", "did you mean rust?").render() == (
-        "error: no such workflow\n  hint: did you mean rust?"
-    )
-
-
-def test_a_problem_in_a_file_shows_the_line_the_caret_and_the_hint() -> None:
-    place = SourcePosition("perf.yaml", 12, 5, "    ste: build")
-    problem = Problem("unknown key 'ste'", "did you mean 'steps'?", place)
-    assert problem.render() == (
-        "perf.yaml:12:5: error: unknown key 'ste'\n   12 |     ste: build\n            ^\n  hint: did you mean 'steps'?"
-    )
-
-
-def test_a_lint_names_its_rule_and_severity() -> None:
-    problem = Problem(
-        "no memory metric", place=SourcePosition("a.yaml", 3, 1), severity=Severity.WARNING, rule="memory"
-    )
-    assert problem.render() == "a.yaml:3:1: warning: no memory metric [memory]"
-
-
-def test_a_caret_at_both_ends_of_a_line() -> None:
-    assert Problem("x", place=SourcePosition("f", 1, 1, "abc")).render().splitlines()[1:] == [
-        "    1 | abc",
-        "        ^",
-    ]
+UNKNOWN_KEY = SourcePosition("perf.yaml", 12, 5, "    ste: build")
+SHOWN = {
+    "error: no such workflow": Problem("no such workflow"),
+    "error: no such workflow\n  hint: did you mean rust?": Problem("no such workflow", "did you mean rust?"),
+    "perf.yaml:12:5: error: unknown key 'ste'\n   12 |     ste: build\n            ^\n  hint: did you mean 'steps'?": (
+        Problem("unknown key 'ste'", "did you mean 'steps'?", UNKNOWN_KEY)
+    ),
+    "a.yaml:3:1: warning: no memory metric [memory]": (
+        Problem("no memory metric", "", SourcePosition("a.yaml", 3, 1), Severity.WARNING, "memory")
+    ),
+    "f:1:1: error: x\n    1 | abc\n        ^": Problem("x", "", SourcePosition("f", 1, 1, "abc")),
     # An error at the end of the text is placed after the last character.
-    assert Problem("x", place=SourcePosition("f", 1, 4, "abc")).render().splitlines()[1:] == [
-        "    1 | abc",
-        "           ^",
-    ]
+    "f:1:4: error: x\n    1 | abc\n           ^": Problem("x", "", SourcePosition("f", 1, 4, "abc")),
+    # What a message quotes cannot command a terminal.
+    "error: unknown key 'a\\x1b[31m\\u202e'\n  hint: did you mean 'b\\x07'?": (
+        Problem("unknown key 'a\x1b[31m\u202e'", "did you mean 'b\x07'?")
+    ),
+}
+
+
+@pytest.mark.parametrize("text", SHOWN)
+def test_a_problem_as_it_is_shown(text: str) -> None:
+    assert SHOWN[text].render() == text
 
 
 def test_a_long_line_is_cut_around_the_caret() -> None:
@@ -53,11 +44,6 @@ def test_a_long_line_is_cut_around_the_caret() -> None:
     assert source[caret.index("^")] == "!"
     assert source[GUTTER:].startswith("a")
     assert source.endswith("b")
-
-
-def test_what_a_message_quotes_cannot_command_a_terminal() -> None:
-    rendered = Problem("unknown key 'a\x1b[31m\u202e'", "did you mean 'b\x07'?").render()
-    assert rendered == "error: unknown key 'a\\x1b[31m\\u202e'\n  hint: did you mean 'b\\x07'?"
 
 
 @pytest.mark.parametrize("text", ["a\tb\x1b[31mc", "\x00\x07", "\u202eevil", "x\u2028y", "\r\n"])
@@ -93,27 +79,16 @@ def test_a_user_error_is_all_its_problems() -> None:
     error = UserError((Problem("one"), Problem("two", "a hint")))
     assert str(error) == "error: one\nerror: two\n  hint: a hint"
     assert error.exit is Exit.USAGE
-    with pytest.raises(UserError, match="two"):
-        raise error
+    alone = UserError.of("no git", "install git", Exit.UNMEASURED)
+    assert (alone.problems, alone.exit) == ((Problem("no git", "install git"),), Exit.UNMEASURED)
 
 
-def test_a_user_error_of_one_problem() -> None:
-    error = UserError.of("no git", "install git", Exit.UNMEASURED)
-    assert error.problems == (Problem("no git", "install git"),)
-    assert error.exit is Exit.UNMEASURED
-
-
-def test_problems_come_in_the_files_order_and_once() -> None:
-    early, late = SourcePosition("a.yaml", 2, 9), SourcePosition("a.yaml", 10, 1)
-    nowhere, other = Problem("nowhere"), Problem("other", place=SourcePosition("b.yaml", 1, 1))
-    problems = [other, Problem("late", place=late), Problem("early", place=early), nowhere, Problem("late", place=late)]
-    assert [problem.message for problem in in_file_order(problems)] == ["nowhere", "early", "late", "other"]
-
-
-def test_problems_at_one_place_keep_their_order() -> None:
-    place = SourcePosition("a.yaml", 1, 1)
-    problems = [Problem(message, place=place) for message in ("b", "a", "c")]
-    assert [problem.message for problem in in_file_order(problems)] == ["b", "a", "c"]
+def test_problems_come_in_the_files_order_and_once_and_at_one_place_keep_theirs() -> None:
+    places = [("other", "b.yaml", 1), ("late", "a.yaml", 10), ("early", "a.yaml", 2), ("late", "a.yaml", 10)]
+    places += [(message, "a.yaml", 1) for message in ("b", "a", "c")]
+    problems = [Problem(message, place=SourcePosition(file, line, 1)) for message, file, line in places]
+    found = in_file_order([*problems, Problem("nowhere")])
+    assert [problem.message for problem in found] == ["nowhere", "b", "a", "c", "early", "late", "other"]
 
 
 def test_exit_statuses_are_the_documented_ones() -> None:

@@ -10,11 +10,12 @@ import pytest
 from perfflow.model.errors import UserError
 from perfflow.model.result import Result
 from perfflow.store.result_file import read, to_text
-from tests.verdict.records import criteria, ended, judged, pairs, planned, reading
+from tests.verdict.records import criteria, ended, judged, pairs, planned
 
 KEYS = {
     "run": {"id", "workflow", "component", "started", "finished", "seed"},
     "gate": {"name", "status"},
+    "trees": {"baseline", "candidate"},
 }
 ROWS = {
     "steps": {"id", "stage", "tree", "tool", "status", "reason", "seconds", "argv", "exit_code", "warnings"},
@@ -49,27 +50,22 @@ def result() -> Result:
     )
 
 
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "result.json"
+
+
 def test_every_key_of_the_contract_is_there(result: Result) -> None:
     data = json.loads(to_text(result))
     assert set(data) >= set(KEYS) | set(ROWS) | OTHERS | LATER
     assert data["schema"] == "perfflow.result/2"
-    for name, keys in KEYS.items():
-        assert set(data[name]) >= keys
-    for name, keys in ROWS.items():
-        assert data[name], name
-        for item in data[name]:
-            assert set(item) >= keys
-    assert set(data["trees"]) == {"baseline", "candidate"}
-    for side in ("baseline", "candidate"):
-        assert set(data["benchmarks"][0][side]) >= {"value", "low", "high", "n", "samples"}
-    for name in ("change", "speedup"):
-        assert set(data["benchmarks"][0][name]) == {"value", "low", "high"}
-
-
-def test_it_reads_back_as_it_was(result: Result, tmp_path: Path) -> None:
-    path = tmp_path / "result.json"
-    path.write_text(to_text(result))
-    assert read(path) == result
+    for name, keys in (KEYS | ROWS).items():
+        items = data[name] if name in ROWS else [data[name]]
+        assert items, name
+        assert all(set(item) >= keys for item in items), name
+    row = data["benchmarks"][0]
+    assert all(set(row[side]) >= {"value", "low", "high", "n", "samples"} for side in ("baseline", "candidate"))
+    assert all(set(row[name]) == {"value", "low", "high"} for name in ("change", "speedup"))
 
 
 def test_numbers_that_are_not_finite_are_null_everywhere(tmp_path: Path) -> None:
@@ -83,18 +79,19 @@ def test_numbers_that_are_not_finite_are_null_everywhere(tmp_path: Path) -> None
     assert "NaN" not in text
 
 
-def test_keys_of_a_later_version_are_left_alone(result: Result, tmp_path: Path) -> None:
+def test_it_reads_back_as_it_was_without_keys_of_a_later_version(result: Result, path: Path) -> None:
+    path.write_text(to_text(result))
+    assert read(path) == result
     data = json.loads(to_text(result))
     data["later"] = 1
     data["benchmarks"][0]["later"] = [1]
-    (tmp_path / "result.json").write_text(json.dumps(data))
-    assert read(tmp_path / "result.json") == result
+    path.write_text(json.dumps(data))
+    assert read(path) == result
 
 
 @pytest.mark.parametrize("share", [0.0, 0.1, 0.5, 0.9, 0.999])
-def test_a_truncated_file_is_a_clear_error(result: Result, tmp_path: Path, share: float) -> None:
+def test_a_truncated_file_is_a_clear_error(result: Result, path: Path, share: float) -> None:
     text = to_text(result)
-    path = tmp_path / "result.json"
     path.write_text(text[: int(len(text) * share)])
     with pytest.raises(UserError, match="not a result of perfflow"):
         read(path)
@@ -103,16 +100,11 @@ def test_a_truncated_file_is_a_clear_error(result: Result, tmp_path: Path, share
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        (b'{"name": "package", "version": "1.0.0"}', "schema"),
-        (b'{"schema": "perfflow.result/3"}', "schema"),
-        (b"[1, 2]", "not a result of perfflow"),
-        (b"null", "not a result of perfflow"),
-        (b"\xff\xfe\x00", "not a result of perfflow"),
-        (b"[" * 100_000, "not a result of perfflow"),
+        *((b'{"name": "package", "version": "1.0.0"}', "schema"), (b'{"schema": "perfflow.result/3"}', "schema")),
+        *((content, "not a result of perfflow") for content in (b"[1, 2]", b"null", b"\xff\xfe\x00", b"[" * 100_000)),
     ],
 )
-def test_files_of_another_kind_are_a_clear_error(tmp_path: Path, content: bytes, said: str) -> None:
-    path = tmp_path / "result.json"
+def test_files_of_another_kind_are_a_clear_error(path: Path, content: bytes, said: str) -> None:
     path.write_bytes(content)
     with pytest.raises(UserError) as caught:
         read(path)
@@ -121,25 +113,23 @@ def test_files_of_another_kind_are_a_clear_error(tmp_path: Path, content: bytes,
 
 
 @pytest.mark.parametrize("damage", [{}, {"targets": 1}, {"metrics": {"x": {}}}, {"targets": [{}]}])
-def test_damaged_criteria_are_a_clear_error(result: Result, tmp_path: Path, damage: dict[str, object]) -> None:
+def test_damaged_criteria_are_a_clear_error(result: Result, path: Path, damage: dict[str, object]) -> None:
     data = json.loads(to_text(result))
     data["criteria"] = {**data["criteria"], **damage} if damage else {}
-    (tmp_path / "result.json").write_text(json.dumps(data))
+    path.write_text(json.dumps(data))
     with pytest.raises(UserError, match="criteria cannot be read"):
-        read(tmp_path / "result.json")
+        read(path)
 
 
-def test_a_missing_file_and_a_folder_are_a_clear_error(tmp_path: Path) -> None:
-    for path in (tmp_path / "none", tmp_path):
-        with pytest.raises(UserError, match=str(path)):
-            read(path)
+def test_a_missing_file_and_a_folder_are_a_clear_error(path: Path) -> None:
+    for place in (path, path.parent):
+        with pytest.raises(UserError, match=str(place)):
+            read(place)
 
 
 def test_readings_travel_where_values_have_more_to_them() -> None:
     inner = {"p50": 1.0, "p99": 2.0, "n": 3.0}
-    found = judged(
-        {"event": "sample", "step": "b", "pair": 0, "baseline": [reading("time", 1.0, inner=inner)]}, ended("b")
-    )
+    found = judged(*pairs("b", [1.0], None, inner=inner), ended("b"))
     side = found.benchmarks[0].baseline
     assert side
     assert side.readings == [{"metric": "time", "value": 1.0, "inner": inner}]

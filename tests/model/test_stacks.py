@@ -45,11 +45,8 @@ def test_folded_text_does_not_depend_on_the_order_of_the_profile() -> None:
     assert write_folded(stacks) == write_folded(dict(reversed(stacks.items()))) == text
 
 
-def test_a_separator_inside_a_name_is_replaced() -> None:
+def test_a_separator_inside_a_name_is_replaced_and_lines_of_the_same_stack_add_up() -> None:
     assert write_folded({("a;b", "  c\td "): 1, ("\n",): 2}) == "? 2\na:b;c d 1\n"
-
-
-def test_lines_of_the_same_stack_add_up() -> None:
     assert read_folded("a;b 2\n\n   \na;b 3\r\na 1\n") == Counter({("a", "b"): 5, ("a",): 1})
     assert read_folded("") == Counter()
 
@@ -83,23 +80,15 @@ def test_functions_of_one_name_in_two_files_are_two_places() -> None:
 
 
 def test_the_hottest_line_stands_for_a_function_and_of_equal_ones_the_first() -> None:
-    leaves = [
-        (Frame("f", "f.c", 9), 2),
-        (Frame("f", "f.c", 4), 1),
-        (Frame("f", "f.c", 4), 1),
-        (Frame("f", "f.c", 30), 1),
-    ]
+    leaves = [(Frame("f", "f.c", line), count) for line, count in ((9, 2), (4, 1), (4, 1), (30, 1))]
     assert [hotspot.line for hotspot in hotspots_of(leaves, source="perf")] == [4]
 
 
 def test_shares_are_of_the_whole_profile_also_where_only_the_top_is_kept() -> None:
     leaves = [(Frame(f"f{k:02}"), 1 + k) for k in range(30)]
     kept = hotspots_of(leaves, source="perf", keep=3)
-    assert [(hotspot.location, hotspot.share) for hotspot in kept] == [
-        ("f29", 30 / 465),
-        ("f28", 29 / 465),
-        ("f27", 28 / 465),
-    ]
+    shares = {"f29": 30 / 465, "f28": 29 / 465, "f27": 28 / 465}
+    assert [(hotspot.location, hotspot.share) for hotspot in kept] == list(shares.items())
     assert len(hotspots_of(leaves, source="perf")) == 20
 
 

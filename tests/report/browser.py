@@ -17,16 +17,8 @@ from typing import Any
 
 PATIENCE = 120.0
 """Seconds for any answer, far more than a busy machine needs."""
-_KEYS = {
-    "Enter": (13, "\r"),
-    "Escape": (27, ""),
-    "Tab": (9, ""),
-    "Home": (36, ""),
-    "ArrowLeft": (37, ""),
-    "ArrowUp": (38, ""),
-    "ArrowRight": (39, ""),
-    "ArrowDown": (40, ""),
-}
+_KEYS = {"Enter": (13, "\r"), "Escape": (27, ""), "Tab": (9, ""), "Home": (36, "")}
+_KEYS |= {"ArrowLeft": (37, ""), "ArrowUp": (38, ""), "ArrowRight": (39, ""), "ArrowDown": (40, "")}
 
 
 class Browser:

@@ -1,22 +1,13 @@
-"""Results to export: a gate with every kind of row, and a gate with hostile text in every field."""
+"""Results to export: a gate with every kind of row, and a large one."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
-from perfflow.model.result import (
-    Attribution,
-    Benchmark,
-    Brief,
-    CommitInfo,
-    ReasonKind,
-    Result,
-    RouteTaken,
-    TargetResult,
-    reason,
-)
-from tests.report.results import everything, hostile
+from perfflow.model import result as model
+from perfflow.model.result import Attribution, Brief, CommitInfo, ReasonKind, Result, RouteTaken, reason
+from tests.report.results import everything
 from tests.verdict.records import row
 
 HEAD = "1234567890abcdef1234567890abcdef12345678"
@@ -43,24 +34,14 @@ def gated() -> Result:
     return everything().model_copy(update={"trees": TREES, "attributions": [blamed()], "routes": [route()]})
 
 
-def hostile_gate(name: str) -> Result:
-    result = hostile(name)
-    commits = [CommitInfo(revision=name, subject=name, author=name)]
-    found = blamed(name, name, 3, benchmark=name, metric=name, unit=name, commits=commits, note=name)
-    brief = Brief(regressed=[name], thresholds=[name], hotspots=[name], commands=[name])
-    taken = RouteTaken(rule=name, to=name, why=name, brief=brief)
-    trees = {side: {**told, "name": name, "revision": name} for side, told in TREES.items()}
-    return result.model_copy(update={"attributions": [found], "routes": [taken], "trees": trees})
-
-
 def large(
     names: Sequence[str], statuses: Sequence[str], decisions: Sequence[tuple[str, str | None]], detail: str
 ) -> Result:
     """Return a gate with a row, a target and a reason for each name."""
     whole = gated()
     target, slower = whole.targets[0], row(whole, name="encode")
-    rows: list[Benchmark] = []
-    targets: list[TargetResult] = []
+    rows: list[model.Benchmark] = []
+    targets: list[model.TargetResult] = []
     for number, name in enumerate(names):
         decision, level = decisions[number % len(decisions)]
         own = f"{number}{name}"

@@ -9,46 +9,21 @@ from perfflow.model.result import Attribution, Brief, CommitInfo, Recommendation
 from tests.report.results import wave
 from tests.verdict.records import criteria, ended, judged, pairs, planned, reading
 
-TREES = {
+TREES: dict[str, dict[str, Any]] = {
     "baseline": {"kind": "revision", "revision": "a" * 40, "name": "origin/main"},
     "candidate": {"kind": "working tree", "revision": "b" * 40, "name": "HEAD", "dirty": True},
 }
 SLOWER = CommitInfo(revision="3fa2c1d" + "0" * 33, subject="Parse twice, to be sure", author="Ada")
 EARLIER = CommitInfo(revision="77e01aa" + "0" * 33, subject="Inline the scanner", author="Grace")
+_KNOWN: dict[str, Any] = {"benchmark": "core/encode", "metric": "time", "step": "cpu", "tool": "perf"}
+_KNOWN |= {"crate": "codec", "unit": "s"}
+_PARSED = {"region": "decode", "line": 214, "baseline": 0.0021, "candidate": 0.00255, "change": 0.214, "share": 0.75}
+_CHECKED = {"baseline": 0.0, "candidate": 0.00012, "change": None, "share": 0.2}
+_UNCOMMITTED = CommitInfo(revision="", subject="uncommitted changes")
+_FEW = "212 samples on the base are few"
 BLAMED = [
-    Attribution(
-        benchmark="core/encode",
-        metric="time",
-        step="cpu",
-        tool="perf",
-        function="parse_object",
-        file="src/parse.rs",
-        line=214,
-        crate="codec",
-        region="decode",
-        unit="s",
-        baseline=0.0021,
-        candidate=0.00255,
-        change=0.214,
-        share=0.75,
-        commits=[SLOWER, EARLIER],
-    ),
-    Attribution(
-        benchmark="core/encode",
-        metric="time",
-        step="cpu",
-        tool="perf",
-        function="check",
-        file="src/check.rs",
-        crate="codec",
-        unit="s",
-        baseline=0.0,
-        candidate=0.00012,
-        change=None,
-        share=0.2,
-        commits=[CommitInfo(revision="", subject="uncommitted changes")],
-        note="212 samples on the base are few",
-    ),
+    Attribution(**_KNOWN | _PARSED, function="parse_object", file="src/parse.rs", commits=[SLOWER, EARLIER]),
+    Attribution(**_KNOWN | _CHECKED, function="check", file="src/check.rs", commits=[_UNCOMMITTED], note=_FEW),
 ]
 ADVICE = Recommendation(
     finding="memory is allocated in a hot path",
@@ -74,25 +49,21 @@ ROUTE = RouteTaken(
 
 def as_gate(result: Result, **parts: Any) -> Result:
     """Return the result with both revisions, and with the parts that other rules fill."""
-    return result.model_copy(update={"trees": TREES, **parts})
+    return result.model_copy(update={"trees": TREES} | parts)
 
 
 def gated() -> Result:
     """Return a gate with a failing, a warning, an accepted and a small regression, and each other kind of row."""
+    targets = {"core/*": {"time": "<5ms", "speedup": "≥0.5x"}}
     wanted = criteria(
-        {
-            "core/*": {"time": "<5ms", "speedup": "≥0.5x"},
-            "io/read": {"throughput": "≥1GB/s"},
-            "io/lost": {"time": "<1s"},
-        },
+        {**targets, "io/read": {"throughput": "≥1GB/s"}, "io/lost": {"time": "<1s"}},
         per_glob={"io/**": {"action": 0.2, "concern": 0.1}},
         accepted=[Accepted("io/accepted", 0.4, "checksums are worth it", "2026-06-30")],
         concern=0.05,
         action=0.10,
     )
-    names = {"encode": 1.15, "warned": 1.07, "slightly": 1.045, "same": 1.0, "better": 0.7}
-    others = {"io/accepted": 1.3, "io/warned": 1.15}
-    every = {**{f"core/{name}": factor for name, factor in names.items()}, **others}
+    every = {"core/encode": 1.15, "core/warned": 1.07, "core/slightly": 1.045, "core/same": 1.0, "core/better": 0.7}
+    every |= {"io/accepted": 1.3, "io/warned": 1.15}
     steps = [planned(name) for name in [*every, "io/read", "noisy", "lost"]]
     steps += [
         planned("expected", benchmark="*", expect=["suite/gone"]),
@@ -165,6 +136,7 @@ def hostile_gate(name: str) -> Result:
     brief = Brief(regressed=[name], thresholds=[name], hotspots=[name], commands=[name])
     return as_gate(
         result,
+        trees={side: {**told, "name": name, "revision": name} for side, told in TREES.items()},
         attributions=blamed,
         recommendations=[Recommendation(finding=name, advice=name, evidence=name, rule=name, benchmark=name)],
         routes=[RouteTaken(rule=name, to=name, why=name, brief=brief)],

@@ -9,6 +9,7 @@ import pytest
 from perfflow.model.metrics import Better, Metric
 from perfflow.model.result import Result
 from perfflow.model.units import Dimension
+from perfflow.store.result_file import CalibrationFinding
 from tests.verdict.gpu_kernels import kernel, profiled
 from tests.verdict.records import criteria, ended, judged, pairs, planned, reading
 
@@ -24,6 +25,17 @@ HOSTILE = [
 JOINED = ["".join(HOSTILE), " ".join(reversed(HOSTILE)), ""]
 """All of them in one name, for code that treats a name letter by letter."""
 JOINED_OR_EACH = [*JOINED, *(pytest.param(name, marks=pytest.mark.long) for name in HOSTILE if name)]
+_FIGURES: dict[str, Any] = (
+    {"noise": 0.0123, "trials": 20, "alarms": 1, "alarm_bound": 0.216, "same": 18, "pairs": 14.0, "seconds": 0.61}
+    | {"smallest_change": 0.03, "replayed": 64, "within": 2.8, "judged": True}
+    | {"why": "the program only computes, and CPU time is not disturbed by other processes"}
+)
+CALIBRATED = [
+    CalibrationFinding("s", "decode", "cpu", **_FIGURES),
+    CalibrationFinding("s", "decode", "uncontended", noise=0.2),
+    CalibrationFinding("s", "count", "", exact=True),
+    CalibrationFinding("s", "size", "binary_size", exact=True),
+]
 
 
 def wave(base: float, factor: float, spread: float, count: int = 14) -> list[float]:

@@ -14,6 +14,7 @@ from perfflow.jobs.history.collect import opened
 from perfflow.jobs.history.trends import HistoryFilter
 from perfflow.model.errors import UserError
 from perfflow.report.html.history_site import path_of as site_path
+from perfflow.store.history.summary import RunSummary
 from tests.report.histories import changed, quiet
 from tests.report.histories import site as site_of
 from tests.report.results import HOSTILE
@@ -23,6 +24,17 @@ from tests.store.history.summaries import summary
 
 def _silent(text: str) -> None:
     pytest.fail(text)
+
+
+def stored(folder: Path, *summaries: RunSummary) -> Path:
+    """Keep runs in the history of a folder."""
+    with opened(folder, _silent) as history:
+        history.add(summaries)
+    return folder
+
+
+def build(folder: Path, name: str = "site", **asked: str) -> int:
+    return site.build(folder, folder / name, HistoryFilter(**asked), _silent)  # type: ignore[arg-type]
 
 
 def test_an_index_and_a_page_for_each_benchmark() -> None:
@@ -42,10 +54,7 @@ def test_there_is_a_column_of_remarks_only_if_there_are_any() -> None:
     assert "Remark" not in site_of("project", [changed("parse", 80)])["index.html"]
     noisy = replace(changed("parse", 80), is_flaky=True)
     assert "Remark" in site_of("project", [noisy])["index.html"]
-
-
-def test_the_same_history_gives_the_same_bytes() -> None:
-    assert site_of("p", [changed(), quiet()]) == site_of("p", [changed(), quiet()])
+    assert site_of("project", [noisy]) == site_of("project", [noisy])
 
 
 @pytest.mark.parametrize("name", HOSTILE, ids=ascii)
@@ -64,44 +73,35 @@ def test_an_empty_history_has_an_index() -> None:
 
 
 def test_a_folder_is_written_again_and_another_is_left_alone(tmp_path: Path) -> None:
-    with opened(tmp_path, _silent) as history:
-        history.add([summary(1), summary(2)])
-    assert site.build(tmp_path, tmp_path / "site", HistoryFilter(), _silent) == 3
+    assert build(stored(tmp_path, summary(1), summary(2))) == 3
     pages = tmp_path / "site" / "benchmarks"
-    (pages / "mine.html").write_text("x")
+    mine, thesis = pages / "mine.html", tmp_path / "other" / "thesis.html"
+    thesis.parent.mkdir()
+    for own in (mine, thesis):
+        own.write_text("x")
     before = sorted(pages.iterdir())
-    assert site.build(tmp_path, tmp_path / "site", HistoryFilter(benchmark="b0"), _silent) == 2
     assert len(before) == 3
-    (left,) = (path for path in pages.iterdir() if path.name != "mine.html")
+    assert build(tmp_path, benchmark="b0") == 2
+    (left,) = (path for path in pages.iterdir() if path != mine)
     assert left in before
-    assert (pages / "mine.html").read_text() == "x"
-    (tmp_path / "mine").mkdir()
-    (tmp_path / "mine" / "thesis.html").write_text("x")
     with pytest.raises(UserError, match="the folder has other files"):
-        site.build(tmp_path, tmp_path / "mine", HistoryFilter(), _silent)
-    assert (tmp_path / "mine" / "thesis.html").read_text() == "x"
+        build(tmp_path, "other")
+    assert mine.read_text() == thesis.read_text() == "x"
 
 
 def test_many_pages_made_by_several_processes_are_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with opened(tmp_path, _silent) as history:
-        history.add(summary(number, 1.0 + number, benchmarks=2 * site.FEWEST) for number in range(3))
+    stored(tmp_path, *(summary(number, 1.0 + number, benchmarks=2 * site.FEWEST) for number in range(3)))
     for name, processors in (("one", {0}), ("two", {0, 1})):
         monkeypatch.setattr(os, "sched_getaffinity", lambda _, processors=processors: processors)
-        assert site.build(tmp_path, tmp_path / name, HistoryFilter(), _silent) == 2 * site.FEWEST + 1
+        assert build(tmp_path, name) == 2 * site.FEWEST + 1
     one, two = (sorted((tmp_path / name).rglob("*.html")) for name in ("one", "two"))
     assert [path.read_bytes() for path in one] == [path.read_bytes() for path in two]
-
-
-def test_a_page_that_another_process_cannot_write_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})
-    with opened(tmp_path, _silent) as history:
-        history.add([summary(0, benchmarks=2 * site.FEWEST)])
-    assert site.build(tmp_path, tmp_path / "site", HistoryFilter(), _silent) == 2 * site.FEWEST + 1
-    page = next((tmp_path / "site" / "benchmarks").iterdir())
+    # A page that another process cannot write is told.
+    page = next((tmp_path / "two" / "benchmarks").iterdir())
     page.unlink()
     page.mkdir()
     with pytest.raises(UserError, match="cannot write"):
-        site.build(tmp_path, tmp_path / "site", HistoryFilter(), _silent)
+        build(tmp_path, "two")
 
 
 def test_each_point_and_interval_is_drawn_where_it_belongs() -> None:

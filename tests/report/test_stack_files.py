@@ -23,18 +23,7 @@ READER = Path(__file__).with_name("viewers") / "speedscope.js"
 VIEWERS = Path(__file__).parents[2] / ".venv" / "viewers"
 """The folder into which scripts/install puts speedscope and pprof."""
 HOSTILE = [
-    "a;b",
-    "x\ny",
-    "\x1b[2J",
-    "\u202egnp",
-    "g" * 10_000,
-    "  ",
-    "",
-    "f\x00",
-    "naïve λ",
-    "\ud800",
-    "<b>&",
-    '"quoted"',
+    *("a;b", "x\ny", "\x1b[2J", "\u202egnp", "g" * 10_000, "  ", "", "f\x00", "naïve λ", "\ud800", "<b>&", '"quoted"'),
 ]
 THREADS: Mapping[str, Mapping[Stack, int]] = {
     "main": {("main",): 5, ("main", "parse", "copy"): 2**40, ("main", "parse", "parse"): 7},
@@ -94,10 +83,9 @@ def test_speedscope_has_every_count_under_its_names(stacks: dict[Stack, int]) ->
     found = json.loads(content("speedscope", profile({"": stacks})))
     (only,) = found["profiles"]
     names = [frame["name"] for frame in found["shared"]["frames"]]
-    read = Counter[Stack]()
+    read, wanted = Counter[Stack](), Counter[Stack]()
     for sample, weight in zip(only["samples"], only["weights"], strict=True):
         read[tuple(names[index] for index in sample)] += weight
-    wanted = Counter[Stack]()
     for stack, count in stacks.items():
         wanted[tuple(map(visible, stack))] += count
     assert read == wanted
@@ -125,8 +113,7 @@ def test_speedscope_s_own_importer_finds_the_same_totals(tmp_path: Path) -> None
         pytest.skip("node or the npm package speedscope is not installed (scripts/install tools,dev)")
     file = tmp_path / "a.speedscope.json"
     file.write_bytes(content("speedscope", profile(THREADS)))
-    done = subprocess.run(["node", READER, bundles[0], file], capture_output=True, text=True, check=True, timeout=900)
-    (read,) = json.loads(done.stdout)
+    (read,) = json.loads(subprocess.check_output(["node", READER, bundles[0], file], text=True, timeout=900))
     assert {item["unit"] for item in read} == {"nanoseconds"}
     found = [(item["name"], item["total"], {name: tuple(v) for name, v in item["functions"].items()}) for item in read]
     assert found == list(by_thread(THREADS))
@@ -143,15 +130,9 @@ def test_go_s_own_pprof_finds_the_same_totals(tmp_path: Path) -> None:
     file = tmp_path / "a.pb.gz"
     file.write_bytes(content("pprof", profile(threads, is_call_pairs=True)))
     every = ("-nodecount=0", "-nodefraction=0", "-edgefraction=0")
-    done = subprocess.run(
-        [pprof, "-top", "-unit=nanoseconds", *every, file],
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=900,
-    )
-    assert "callers are known one level up only" in done.stdout
-    rows = re.findall(r"^ *(\d+)(?:ns)? .*? +(\d+)(?:ns)? +\S+%  (.+)$", done.stdout, re.MULTILINE)
+    top = subprocess.check_output([pprof, "-top", "-unit=nanoseconds", *every, file], text=True, timeout=900)
+    assert "callers are known one level up only" in top
+    rows = re.findall(r"^ *(\d+)(?:ns)? .*? +(\d+)(?:ns)? +\S+%  (.+)$", top, re.MULTILINE)
     assert {name: (int(own), int(total)) for own, total, name in rows} == functions(threads)
-    raw = subprocess.run([pprof, "-raw", file], capture_output=True, text=True, check=True, timeout=900)
-    assert Counter(re.findall(r"thread:\[(.*)\]", raw.stdout)) == {"main": 3, "worker; 1": 2}
+    raw = subprocess.check_output([pprof, "-raw", file], text=True, timeout=900)
+    assert Counter(re.findall(r"thread:\[(.*)\]", raw)) == {"main": 3, "worker; 1": 2}

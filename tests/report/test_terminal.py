@@ -1,69 +1,38 @@
-"""The terminal report: its content at any width, without control characters from names."""
+"""The terminal report: its content at any width, what it leaves out of much, and no control characters from names."""
 
 from __future__ import annotations
 
-from pathlib import Path
+import re
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from perfflow.model.result import Result
-from perfflow.report import terminal
-from perfflow.report.sanitize import cells, fitted, padded, shortened, visible
-from tests.report.results import HOSTILE, everything, hostile, single, stored
-from tests.verdict.records import criteria, ended, judged, pairs, planned
+from perfflow.report import bisect_page, markdown, terminal
+from perfflow.report.sanitize import NO_EDGE, cells, fitted, padded, shortened, visible, wrapped
+from perfflow.report.tables import described
+from perfflow.report.text_table import MOST_ROWS, truncated
+from perfflow.store.result_file import CalibrationFinding
+from tests.report.rendered import check_lines, screen, section
+from tests.report.results import CALIBRATED, HOSTILE, everything
+from tests.verdict.records import criteria, ended, judged, pairs, planned, reading
 
-GOLDEN = Path(__file__).parent / "golden"
-
-
-def shown(result: Result, width: int = 100, *, color: bool = False, unicode: bool = True) -> str:
-    return terminal.render(result, width=width, color=color, unicode=unicode, where=".perfflow/runs/x/report.md")
-
-
-@pytest.mark.parametrize("width", [40, 80, 120])
-@pytest.mark.parametrize("name", HOSTILE, ids=ascii)
-def test_no_name_breaks_a_line_or_acts(name: str, width: int) -> None:
-    result = hostile(name)
-    text = shown(result, width)
-    assert len(text.splitlines()) <= 25
-    for line in text.split("\n"):
-        assert cells(line) <= width
-        assert line.isprintable()
-    plain = shown(result, width, unicode=False)
-    assert plain.isascii()
-    assert max(map(len, plain.split("\n"))) <= width
-    assert len(plain.splitlines()) <= 25
-
-
-@given(st.text(max_size=40), st.integers(20, 140), st.booleans())
-def test_any_text_in_any_width(name: str, width: int, unicode: bool) -> None:
-    for result in (hostile(name), stored(name)):
-        for line in shown(result, width, unicode=unicode).split("\n"):
-            assert cells(line) <= width
-            assert line.isprintable()
+TEXTS = st.text(max_size=80).map(visible)
 
 
 def test_colour_is_only_added_where_it_is_asked_for() -> None:
-    plain, colored = shown(everything()), shown(everything(), color=True)
+    plain, colored = screen(everything()), screen(everything(), color=True)
     assert "\x1b" not in plain
     assert "\x1b[1;31m✗ FAIL" in colored
-    import re
-
     assert re.sub(r"\x1b\[[\d;]*m", "", colored) == plain
-
-
-def test_the_decision_survives_a_narrow_terminal() -> None:
-    lines = shown(everything(), 60).splitlines()
-    for name, word in (("encode", "regressed (over 10%)"), ("noisy", "unproven")):
-        assert any(line.startswith(f"  {name}") and word in line for line in lines), name
 
 
 def test_what_failed_is_never_folded_and_many_met_targets_are() -> None:
     names = [f"b{number}" for number in range(12)]
     wanted = criteria({**{name: {"time": "<2s"} for name in names}, "b3": {"time": "<0.5s"}})
     events = [event for name in names for event in [*pairs(name, [1.0] * 6, None), ended(name)]]
-    text = shown(judged(*events, wanted=wanted, steps=[planned(name) for name in names]))
+    text = screen(judged(*events, wanted=wanted, steps=[planned(name) for name in names]))
     assert "✗ b3 time p50  <0.5s  1.00 s" in text
     assert "✓ 11 more targets met" in text
     assert "more figures in the report" in text
@@ -72,44 +41,41 @@ def test_what_failed_is_never_folded_and_many_met_targets_are() -> None:
 def test_the_first_reason_is_what_failed() -> None:
     wanted = criteria({"slow": {"time": "<0.5s"}})
     open_ = [1.0, 2.0] * 7
-    events = [
-        *pairs("slow", [1.0] * 14, [1.0] * 14),
-        ended("slow"),
-        *pairs("noisy", open_, open_[::-1]),
-        ended("noisy"),
-    ]
-    result = judged(*events, wanted=wanted, steps=[planned("slow"), planned("noisy")])
-    whys = [line for line in shown(result).splitlines() if line.startswith("  why: ")]
+    slow, noisy = pairs("slow", [1.0] * 14, [1.0] * 14), pairs("noisy", open_, open_[::-1])
+    steps = [planned("slow"), planned("noisy")]
+    text = screen(judged(*slow, ended("slow"), *noisy, ended("noisy"), wanted=wanted, steps=steps))
+    whys = [line for line in text.splitlines() if line.startswith("  why: ")]
     assert whys[0] == "  why: target not met: slow time p50 <0.5s"
     assert whys[1].startswith("  why: unproven: noisy time")
 
 
 def test_an_upper_bound_is_shown_as_one() -> None:
     wanted = criteria({"b": {"rss": "<64MiB"}})
-    text = shown(judged(*pairs("b", [9e6] * 6, None, "rss", at_most=True), ended("b"), wanted=wanted))
+    text = screen(judged(*pairs("b", [9e6] * 6, None, "rss", at_most=True), ended("b"), wanted=wanted))
     assert "✓ b rss p50  <64MiB  ≤ 8.58 MiB    " in text
 
 
-@pytest.mark.parametrize(
-    ("name", "result", "unicode", "width"),
-    [
-        ("everything", everything(), True, 100),
-        ("everything-60", everything(), True, 60),
-        ("everything-160", everything(), True, 160),
-        ("everything-ascii-80", everything(), False, 80),
-        ("stored-80", stored(), True, 80),
-        ("single", single(), True, 100),
-    ],
-)
-def test_golden(name: str, result: Result, unicode: bool, width: int) -> None:
-    """To accept a change: look at the .got file, then move it over the golden one."""
-    golden, got = GOLDEN / f"{name}.txt", GOLDEN / f"{name}.txt.got"
-    text = shown(result, width, unicode=unicode)
-    if golden.exists() and golden.read_text(encoding="utf-8") == text:
-        got.unlink(missing_ok=True)
-        return
-    got.write_text(text, encoding="utf-8")
-    raise AssertionError(f"differs from {golden}: see {got}")
+def test_a_long_reason_is_told_once() -> None:
+    long = "needs 1 GPU, none found: nvidia-smi, which comes with NVIDIA's driver, is not on PATH"
+    reasons = {"a": long, "b": long, "c": "not here"}
+    wanted = criteria({name: {"time": "<1s"} for name in reasons})
+    events = [ended(name, "skipped", reason) for name, reason in reasons.items()]
+    text = screen(judged(*events, wanted=wanted, steps=[planned(name) for name in reasons]), 160)
+    rows = [line.partition("<1s")[2].strip() for line in text.splitlines() if "time p50" in line]
+    assert rows == [f"step a: {long}", "step b: for the same reason", "step c: not here"]
+
+
+@pytest.mark.parametrize("unicode", [True, False])
+@pytest.mark.parametrize("width", [40, 60, 80, 160])
+def test_no_line_of_a_calibration_is_wider_than_the_terminal(width: int, unicode: bool) -> None:
+    hostile_rows = [CalibrationFinding("s", name, name, noise=0.1) for name in HOSTILE]
+    text = bisect_page.render([*CALIBRATED, *hostile_rows], width=width, unicode=unicode)
+    check_lines(text, width)
+    assert unicode or text.isascii()
+    assert bisect_page.render([], width=width, unicode=unicode) == ""
+
+
+# ---- names and texts at any width ----
 
 
 @pytest.mark.parametrize(("text", "width"), [("abc", 3), ("日本", 4), ("e\u0301", 1), ("👧", 2), ("", 0)])
@@ -135,21 +101,95 @@ def test_a_long_name_is_cut_in_its_middle() -> None:
 @given(st.text())
 def test_visible_text_is_one_line_and_stays_as_it_is(text: str) -> None:
     once = visible(text)
-    assert "\n" not in once
     assert visible(once) == once
-    assert not any(letter in once for letter in "\x1b\u202e\u2066\u200b\u2028\x85")
+    assert not any(letter in once for letter in "\n\x1b\u202e\u2066\u200b\u2028\x85")
 
 
-def test_a_long_reason_is_told_once() -> None:
-    names = ("a", "b", "c")
-    wanted = criteria({name: {"time": "<1s"} for name in names})
-    reason = "needs 1 GPU, none found: nvidia-smi, which comes with NVIDIA's driver, is not on PATH"
-    steps = [planned(name) for name in names]
-    events = [ended("a", "skipped", reason), ended("b", "skipped", reason), ended("c", "skipped", "not here")]
-    text = shown(judged(*events, wanted=wanted, steps=steps), 160)
-    rows = [line for line in text.splitlines() if "time p50" in line]
-    assert [line.partition("<1s")[2].strip() for line in rows] == [
-        f"step a: {reason}",
-        "step b: for the same reason",
-        "step c: not here",
-    ]
+@given(TEXTS, st.integers(8, 60), st.integers(0, 6))
+def test_a_broken_text_fits_and_is_whole(text: str, width: int, indent: int) -> None:
+    lines = wrapped(text, width, " " * indent)
+    assert all(cells(line) <= width for line in lines)
+    assert "".join("".join(lines).split()) == "".join(text.split())
+
+
+def test_blanks_inside_a_line_stay() -> None:
+    assert wrapped("  why: a  b", 40) == ["  why: a  b"]
+    assert wrapped("  why: one two  three", 12, "    ") == ["  why: one", "    two", "    three"]
+    assert wrapped("日本語日本語", 5) == ["日本", "語日", "本語"]
+    assert wrapped("", 5) == [""]
+
+
+def test_without_an_edge_nothing_is_broken() -> None:
+    assert wrapped("x " * 5000, NO_EDGE) == ["x " * 5000]
+    assert len(described([("a", "b " * 900)], NO_EDGE)) == 1
+
+
+@pytest.mark.parametrize("name", [*HOSTILE, "a" * 90, "日本語" * 20], ids=ascii)
+@pytest.mark.parametrize("width", [20, 40, 60, 80, 160])
+def test_every_list_fits(name: str, width: int) -> None:
+    text = f"what {name} is for, said at some length so that it has to go on below"
+    check_lines("\n".join(described([(name, text), ("short", "")], width)), width)
+
+
+def test_a_text_beside_a_name_goes_on_below_itself() -> None:
+    rows = [("one", "a text that is too long for it"), ("three", "short")]
+    assert described(rows, 30) == ["  one    a text that is too", "         long for it", "  three  short"]
+    assert described([("a-name-that-is-long", "a text")], 30) == ["  a-name-that-is-long", "    a text"]
+
+
+# ---- very many rows: pages show the important ones and count the others ----
+
+MANY = MOST_ROWS + 100
+WORSE = MANY - 1
+"""The slower one is the last."""
+
+
+def suite(*, sides: int = 2, bound: str = "") -> Result:
+    before = [reading("instructions", 100.0, benchmark=f"case{number}") for number in range(MANY)]
+    after = [item | {"value": 200.0 if number == WORSE else 100.0} for number, item in enumerate(before)]
+    sample = {"event": "sample", "step": "b", "design": "fixed", "pair": 0, "baseline": before}
+    sample |= {"candidate": after} if sides == 2 else {}
+    wanted = criteria({"case*": {"instructions": bound}}) if bound else criteria()
+    return judged(sample, ended("b"), steps=[planned("b", benchmark="*")], wanted=wanted)
+
+
+@pytest.mark.parametrize(("sides", "title", "what"), [(2, "Benchmarks", "comparisons"), (1, "Baseline", "figures")])
+def test_tables_keep_what_matters_and_count_what_they_leave_out(sides: int, title: str, what: str) -> None:
+    result = suite(sides=sides)
+    names = re.findall(r"`(case\d+)`", section(result, title))
+    assert len(names) == MOST_ROWS
+    lines = screen(result, evidence=True, where="").splitlines()
+    for each in (what, "values"):
+        assert f"  … {MANY - terminal.MOST_LINES + 1} more {each} in result.json" in lines
+    assert len(lines) <= terminal.MOST_ROWS
+    if sides == 2:
+        page = markdown.render(result)
+        assert names[-1] == f"case{WORSE}"
+        assert "100 more are in `result.json`." in page
+        assert len(re.findall("^perf: ", page, re.MULTILINE)) == MOST_ROWS
+        assert f"case{WORSE}" in next(line for line in lines if "regressed" in line and line.startswith("  "))
+
+
+@pytest.mark.parametrize(
+    ("bound", "missed", "folded"),
+    [("<300", 0, f"✓ {MANY} targets met"), ("<150", 1, f"✓ {MANY - 1} more targets met"), ("<50", MANY, "…")],
+)
+def test_targets_that_are_missed_come_before_those_that_are_met(bound: str, missed: int, folded: str) -> None:
+    result = suite(bound=bound)
+    assert [target.status for target in result.targets].count("not met") == missed
+    required = section(result, "Requirements Met")
+    assert required.count("| ✅ met") + required.count("| ❌ not met") == MOST_ROWS
+    assert required.count("| ❌ not met") == min(missed, MOST_ROWS)
+    text = screen(result, evidence=True, where="")
+    assert folded in text
+    assert len(text.splitlines()) < 50
+
+
+def test_a_list_that_fits_is_whole_and_of_a_longer_one_what_ranks_lowest_stays_in_order() -> None:
+    values = list(range(MOST_ROWS))
+    assert truncated(values, lambda value: -value).shown == tuple(values)
+    assert truncated(values).others == 0
+    kept = truncated(range(MOST_ROWS + 2), lambda value: -(value % 2))
+    assert kept.others == 2
+    assert list(kept.shown) == sorted(kept.shown)
+    assert set(range(1, MOST_ROWS, 2)) <= set(kept.shown)

@@ -1,11 +1,13 @@
-"""A run's manifest, and the files that it lists."""
+"""A run's manifest, the files that it lists, and differences between the environments of two runs."""
 
 from __future__ import annotations
 
 import hashlib
 from pathlib import Path
+from typing import Any
 
 from perfflow.store.receipts import manifest
+from perfflow.store.receipts.manifest import MachineDifference, environment_differences
 from tests.verdict.records import ended, judged, pairs
 
 
@@ -38,3 +40,22 @@ def test_declared_data_inside_and_outside_of_the_tree(tmp_path: Path) -> None:
     assert manifest.data_hashes(root, [str(tmp_path / "*.txt")]) == {str(tmp_path / "out.txt"): sha("out.txt")}
     assert manifest.data_hashes(root, ["", "none/*", "a"]) == {}
     assert manifest.unmatched(root, ["", "none/*", "a", "a/*.txt"]) == ["", "none/*", "a"]
+
+
+HERE: dict[str, Any] = {
+    "machine": {"cpu": "one", "cores": 2, "load": [0.1], "identity": "a", "python": "3.11"},
+    "versions": {"perf": "6.1"},
+}
+
+
+def test_another_processor_is_another_machine_and_another_version_is_not() -> None:
+    there = {"machine": HERE["machine"] | {"cpu": "two", "load": [9.0], "identity": "b"}, "versions": {"perf": "6.2"}}
+    assert list(environment_differences(HERE, there)) == [
+        MachineDifference("cpu", "one", "two", decisive=True),
+        MachineDifference("version of perf", "6.1", "6.2", decisive=False),
+    ]
+
+
+def test_equal_surroundings_do_not_differ_and_what_only_one_of_them_knows_says_nothing() -> None:
+    assert list(environment_differences(HERE, HERE)) == []
+    assert list(environment_differences(HERE, {"machine": {"cpu": "one"}, "versions": {"valgrind": "3.19"}})) == []

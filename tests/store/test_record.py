@@ -1,6 +1,10 @@
-"""Folding events into a record."""
+"""Folding events into a record, also those of jobs on other machines."""
 
 from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -8,8 +12,9 @@ from hypothesis import strategies as st
 
 from perfflow.model.plain_data import from_json, to_json
 from perfflow.model.readings import Hotspot, Reading, Side
-from perfflow.store.record import reading_from_json, reading_to_json
-from perfflow.store.run_facts import FoundHotspot
+from perfflow.store.record import GroupJob, merged, reading_from_json, reading_to_json
+from perfflow.store.run_facts import FoundHotspot, StepRecord
+from perfflow.store.run_folder import events
 from tests.verdict.records import END, ended, pairs, planned, reading, record
 
 BASELINE, CANDIDATE = Side.BASELINE, Side.CANDIDATE
@@ -19,16 +24,13 @@ def values(found: list[Reading]) -> list[float]:
     return [item.value for item in found]
 
 
-def test_pairs_are_a_series_of_two_sides() -> None:
-    series = record(*pairs("b", [1, 2], [3, 4])).series["b", "time"]
-    assert (values(series.readings(BASELINE)), values(series.readings(CANDIDATE))) == ([1, 2], [3, 4])
-    assert (series.paired, series.two_sided, series.one_sided()) == (True, True, None)
-
-
-def test_a_single_measurement_is_the_baseline() -> None:
-    series = record(*pairs("b", [1, 2], None)).series["b", "time"]
-    assert values(series.readings(BASELINE)) == [1, 2]
-    assert (series.paired, series.two_sided, series.one_sided()) == (False, False, None)
+@pytest.mark.parametrize(
+    ("candidate", "paired"), [([3.0, 4.0], True), (None, False)], ids=["pairs", "the baseline alone"]
+)
+def test_samples_are_a_series_of_one_or_two_sides(candidate: list[float] | None, paired: bool) -> None:
+    series = record(*pairs("b", [1, 2], candidate)).series["b", "time"]
+    assert (values(series.readings(BASELINE)), values(series.readings(CANDIDATE))) == ([1, 2], candidate or [])
+    assert (series.paired, series.two_sided, series.one_sided()) == (paired, paired, None)
 
 
 def test_a_reading_without_its_partner_is_no_pair() -> None:
@@ -73,23 +75,18 @@ def _profile(tree: str, path: str) -> dict[str, str]:
 @pytest.mark.parametrize(
     ("of_trial", "after"),
     [
-        ([("baseline", "trial/only")], ["trial/only"]),
+        ([("baseline", "trial/only")], "trial/only"),
         # The trial compared: its baseline is the state accepted before it, which is neither side of the run.
-        ([("baseline", "trial/before"), ("candidate", "trial/after")], ["trial/after"]),
+        ([("baseline", "trial/before"), ("candidate", "trial/after")], "trial/after"),
     ],
 )
-def test_profiles_of_what_was_kept_are_those_of_the_last_candidate(
-    of_trial: list[tuple[str, str]], after: list[str]
-) -> None:
+def test_profiles_of_what_was_kept_are_those_of_the_last_candidate(of_trial: list[tuple[str, str]], after: str) -> None:
     first = ended("p", profiles=[_profile("baseline", "original")])
     again = {**ended("p", profiles=[_profile(*item) for item in of_trial]), "trial": "second"}
     kept = {"event": "kept", "id": "second", "revision": "1"}
     steps = [planned("p", role="profile", benchmark="b")]
     found = record(first, again, kept, steps=steps).concluded().steps["p"].profiles
-    assert [(item.tree, item.path) for item in found] == [
-        (BASELINE, "original"),
-        *((CANDIDATE, path) for path in after),
-    ]
+    assert [(item.tree, item.path) for item in found] == [(BASELINE, "original"), (CANDIDATE, after)]
 
 
 def test_the_first_step_owns_a_metric_and_a_second_is_told_once() -> None:
@@ -99,15 +96,13 @@ def test_the_first_step_owns_a_metric_and_a_second_is_told_once() -> None:
     assert found.warnings == {"two": ["measured twice: `time` of `b` was already measured by step `one`"]}
 
 
-def test_ends() -> None:
+def test_ends_and_events_of_a_later_version() -> None:
     assert record().ended
+    # Events of a later version are left alone.
+    assert record({"event": "weather", "x": 1}).series == {}
     assert not record(end=None).ended
     stopped = record(end={"event": "interrupted", "time": END["time"]})
     assert (stopped.ended, stopped.interrupted, stopped.run.finished) == (False, True, END["time"])
-
-
-def test_events_of_a_later_version_are_left_alone() -> None:
-    assert record({"event": "weather", "x": 1}).series == {}
 
 
 NUMBERS = st.floats(allow_nan=False, allow_infinity=False)
@@ -126,3 +121,54 @@ def test_hotspots_round_trip(
     made = Hotspot(location, share, unit, source, file, line, cause)
     found = FoundHotspot(made, side)
     assert from_json(FoundHotspot, to_json(found)) == found
+
+
+# ---- the events of jobs on other machines, as part of their run ----
+
+
+def write(folder: Path, *lines: dict[str, Any]) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "events.jsonl").write_text("".join(f"{json.dumps(line, separators=(',', ':'))}\n" for line in lines))
+
+
+def job(attempt: int, group: str = "g1") -> dict[str, Any]:
+    return GroupJob(group, attempt, f"groups/{group}/{attempt}/run", "done", "n1").event()
+
+
+def test_a_job_counts_once_by_its_last_attempt(tmp_path: Path) -> None:
+    for attempt in (1, 2):
+        place = tmp_path / "groups" / "g1" / str(attempt) / "run"
+        write(place, {"event": "run"}, {"event": "sample", "n": attempt}, {"event": "end"})
+    # The second job was collected twice: the collecting process may be stopped between two events.
+    write(tmp_path, {"event": "run"}, job(1), {"event": "resumed"}, job(2), job(2), {"event": "end"})
+
+    found = list(events(tmp_path))
+
+    assert [event["event"] for event in found] == ["run", "resumed", "group", "sample", "end"]
+    assert [(event["n"], event["group"]) for event in found if event["event"] == "sample"] == [(2, "g1")]
+
+
+def test_files_of_a_job_are_found_from_the_run(tmp_path: Path) -> None:
+    done = {"event": "step", "status": "done"}
+    step = done | {"id": "a", "log": "steps/a/stderr", "profiles": [{"path": "steps/a/out"}]}
+    tried = done | {"id": "b", "optimizations": [{"log": "x", "diff_file": ""}]}
+    write(tmp_path / "groups" / "g1" / "1" / "run", step, tried)
+    write(tmp_path, job(1))
+
+    _, one, other = events(tmp_path)
+
+    assert one["log"] == "groups/g1/1/run/steps/a/stderr"
+    assert one["profiles"] == [{"path": "groups/g1/1/run/steps/a/out"}]
+    assert other["optimizations"] == [{"log": "groups/g1/1/run/x", "diff_file": ""}]
+
+
+def test_a_step_that_two_groups_performed_is_as_good_as_its_worse_part() -> None:
+    done = StepRecord("s", "done", seconds=1, warnings=("w",), identical=True)
+    failed = StepRecord("s", "failed", "broke", seconds=2, warnings=("w", "v"))
+    cached = StepRecord("s", "cached", "built by another job")
+
+    both = merged(done, failed)
+    assert (both.status, both.reason, both.seconds, both.warnings) == ("failed", "broke", 3, ("w", "v"))
+    assert not both.identical
+    assert merged(failed, done).status == "failed"
+    assert (merged(cached, done).status, merged(cached, done).reason) == ("done", "")

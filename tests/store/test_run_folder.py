@@ -6,7 +6,8 @@ import json
 import multiprocessing
 import os
 import signal
-import threading
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -28,10 +29,11 @@ def test_a_new_run_has_a_folder_of_its_own_that_git_ignores(tmp_path: Path) -> N
 
 
 def test_a_gitignore_of_the_users_own_stays(tmp_path: Path) -> None:
-    (tmp_path / ".perfflow").mkdir()
-    (tmp_path / ".perfflow" / ".gitignore").write_text("runs/\n")
-    run_folder.create(tmp_path, None).__exit__(None, None, None)
-    assert (tmp_path / ".perfflow" / ".gitignore").read_text() == "runs/\n"
+    own = tmp_path / ".perfflow" / ".gitignore"
+    own.parent.mkdir()
+    own.write_text("runs/\n")
+    with run_folder.create(tmp_path, None):
+        assert own.read_text() == "runs/\n"
 
 
 def test_out_is_new_or_empty_and_writable(tmp_path: Path) -> None:
@@ -56,11 +58,8 @@ def test_events_from_many_threads_are_whole_lines(tmp_path: Path) -> None:
             for _ in range(20):
                 made.append({"n": number, "x": "é" * 5000})
 
-        threads = [threading.Thread(target=write, args=(number,)) for number in range(4)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        with ThreadPoolExecutor(4) as pool:
+            list(pool.map(write, range(4)))
     found = list(events(tmp_path))
     assert sorted(event["n"] for event in found) == sorted(list(range(4)) * 20)
 
@@ -97,8 +96,6 @@ JSON = st.recursive(
 def test_events_read_back_and_any_cut_leaves_the_whole_lines(
     written: list[dict[str, object]], data: st.DataObject
 ) -> None:
-    import tempfile
-
     with tempfile.TemporaryDirectory() as name:
         path = Path(name)
         with RunFolder(path, "r") as made:
@@ -135,7 +132,8 @@ def test_file_names_are_safe_and_no_two_ids_share_one(ids: set[str]) -> None:
 
 
 def test_plain_ids_keep_their_names() -> None:
-    assert [file_name(text) for text in ("make", "make[opt=O2]", "a.b-c_d")] == ["make", "make[opt=O2]", "a.b-c_d"]
+    plain = ["make", "make[opt=O2]", "a.b-c_d"]
+    assert [file_name(text) for text in plain] == plain
 
 
 def test_writing_leaves_the_old_text_or_the_new_one(tmp_path: Path) -> None:

@@ -11,29 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from perfflow.model.errors import UserError
-from perfflow.model.gpu.occupancy import (
-    ARCHITECTURES,
-    LaunchShape,
-    Limiter,
-    OccupancyLimits,
-    lifts,
-    limits_of,
-    occupancy,
-    waves,
-)
+from perfflow.model.gpu import occupancy as model
+from perfflow.model.gpu.occupancy import ARCHITECTURES, LaunchShape, Limiter, lifts, limits_of, occupancy, waves
 
 TABLE = Path(__file__).parent / "data" / "occupancy" / "launches.csv"
-BITS = {
-    1: Limiter.WARPS,
-    2: Limiter.REGISTERS,
-    4: Limiter.SHARED_MEMORY,
-    8: Limiter.BLOCKS,
-    16: Limiter.BARRIERS,
-}
-COLUMNS = {
-    "by_registers": Limiter.REGISTERS,
-    "by_shared": Limiter.SHARED_MEMORY,
-    "by_warps": Limiter.WARPS,
+COLUMNS = {"by_warps": Limiter.WARPS, "by_registers": Limiter.REGISTERS, "by_shared": Limiter.SHARED_MEMORY} | {
     "by_blocks": Limiter.BLOCKS,
     "by_barriers": Limiter.BARRIERS,
 }
@@ -42,6 +24,11 @@ COLUMNS = {
 def published() -> list[dict[str, str]]:
     with TABLE.open(encoding="utf-8") as file:
         return list(csv.DictReader(file))
+
+
+def named(row: dict[str, str]) -> set[Limiter]:
+    """The limiters of a row, whose bits are in the order of the columns."""
+    return {limiter for bit, limiter in enumerate(COLUMNS.values()) if int(row["limiters"]) >> bit & 1}
 
 
 @pytest.mark.parametrize("capability", ARCHITECTURES)
@@ -55,64 +42,37 @@ def test_every_launch_of_the_table_is_as_cuda_occupancy_h_says(capability: str) 
         assert dict(found.allowed) == allowed, row
         assert found.blocks == int(row["blocks"]), row
         # The header keeps the bits of what would be the limit without barriers; here only the least are named.
-        named = {limiter for bit, limiter in BITS.items() if int(row["limiters"]) & bit}
-        assert set(found.limiters) == {limiter for limiter in named if allowed[limiter] == found.blocks}, row
+        assert set(found.limiters) == {limiter for limiter in named(row) if allowed[limiter] == found.blocks}, row
 
 
 def test_the_table_reaches_every_limiter_and_launches_that_fail() -> None:
-    seen: set[Limiter] = set()
-    for row in published():
-        seen |= {limiter for bit, limiter in BITS.items() if int(row["limiters"]) & bit}
-    assert seen == set(Limiter)
+    assert set[Limiter]().union(*map(named, published())) == set(Limiter)
     assert any(row["blocks"] == "0" for row in published())
 
 
 # Launches that Nsight Compute reported: device, what was launched, block limits (registers, shared memory, warps,
-# blocks), theoretical occupancy in %, waves. The first two are of the reports that nsight-compute 2022.3 ships as its
-# example uncoalescedGlobalAccesses (NVIDIA RTX A2000); then a copy kernel on a Tesla T4, and a matrix kernel on sm_100.
-REPORTED = [
-    pytest.param(
-        "8.6", LaunchShape(256, 16, 0, carveout=8192), 12288, 26, (16, 8, 6, 16), 100, 78.77, id="addConstDouble"
-    ),
-    pytest.param(
-        "8.6", LaunchShape(256, 16, 0, carveout=8192), 4096, 26, (16, 8, 6, 16), 100, 26.26, id="addConstDouble3"
-    ),
-    pytest.param(
-        "7.5", LaunchShape(256, 32, 0, carveout=32768), 1024, 40, (8, None, 4, 16), 100, 6.40, id="copy on T4"
-    ),
-    pytest.param(
-        "10.0",
-        LaunchShape(384, 168, 205696, barriers=7, carveout=233472),
-        288,
-        152,
-        (1, 1, 5, 32),
-        18.75,
-        1.89,
-        id="matrix product on sm_100",
-    ),
-]
+# blocks; barriers), theoretical occupancy in %, waves. The first two are of the reports that nsight-compute 2022.3
+# ships as its example uncoalescedGlobalAccesses (NVIDIA RTX A2000); then a copy kernel on a Tesla T4, and a matrix
+# kernel on sm_100.
+COPY = LaunchShape(256, 16, 0, carveout=8192)
+MATRIX = LaunchShape(384, 168, 205696, barriers=7, carveout=233472)
+REPORTED = {
+    "addConstDouble": ("8.6", COPY, 12288, 26, (16, 8, 6, 16), None, 100, 78.77),
+    "addConstDouble3": ("8.6", COPY, 4096, 26, (16, 8, 6, 16), None, 100, 26.26),
+    "copy on T4": ("7.5", LaunchShape(256, 32, 0, carveout=32768), 1024, 40, (8, None, 4, 16), None, 100, 6.40),
+    "matrix product on sm_100": ("10.0", MATRIX, 288, 152, (1, 1, 5, 32), 9, 18.75, 1.89),
+}
 
 
-@pytest.mark.parametrize(("capability", "launch", "grid", "sms", "limits", "percent", "rounds"), REPORTED)
-def test_launches_are_as_nsight_compute_reported_them(
-    capability: str,
-    launch: LaunchShape,
-    grid: int,
-    sms: int,
-    limits: tuple[int, int | None, int, int],
-    percent: float,
-    rounds: float,
-) -> None:
+@pytest.mark.parametrize("name", REPORTED)
+def test_launches_are_as_nsight_compute_reported_them(name: str) -> None:
+    capability, launch, grid, sms, limits, barriers, percent, rounds = REPORTED[name]
     found = occupancy(launch, limits_of(capability))
     by = (Limiter.REGISTERS, Limiter.SHARED_MEMORY, Limiter.WARPS, Limiter.BLOCKS)
     assert tuple(found.allowed.get(limiter) for limiter in by) == limits
     assert found.share * 100 == percent
     assert waves(found, grid, sms).count == pytest.approx(rounds, abs=0.005)
-
-
-def test_barriers_limit_as_nsight_compute_reported_them_on_sm_100() -> None:
-    found = occupancy(LaunchShape(384, 168, 205696, barriers=7), limits_of("10.0"))
-    assert found.allowed[Limiter.BARRIERS] == 9
+    assert found.allowed.get(Limiter.BARRIERS) == barriers
 
 
 launches = st.builds(
@@ -128,7 +88,7 @@ every_limits = st.sampled_from(sorted(ARCHITECTURES)).map(limits_of)
 
 @given(launches, every_limits, st.sampled_from(["registers", "shared", "barriers"]), st.integers(1, 4096))
 def test_asking_for_more_never_holds_more_blocks(
-    launch: LaunchShape, limits: OccupancyLimits, name: str, more: int
+    launch: LaunchShape, limits: model.OccupancyLimits, name: str, more: int
 ) -> None:
     if name == "shared":
         # If a block exceeds the carveout, the driver takes the next size, which can hold more blocks.
@@ -138,7 +98,7 @@ def test_asking_for_more_never_holds_more_blocks(
 
 
 @given(launches, every_limits)
-def test_no_occupancy_is_above_what_an_sm_holds(launch: LaunchShape, limits: OccupancyLimits) -> None:
+def test_no_occupancy_is_above_what_an_sm_holds(launch: LaunchShape, limits: model.OccupancyLimits) -> None:
     found = occupancy(launch, limits)
     assert 0 <= found.share <= 1
     assert found.blocks <= limits.blocks
@@ -150,7 +110,7 @@ def test_no_occupancy_is_above_what_an_sm_holds(launch: LaunchShape, limits: Occ
 
 
 @given(launches, every_limits)
-def test_a_lift_is_more_occupancy_and_the_least_change_to_it(launch: LaunchShape, limits: OccupancyLimits) -> None:
+def test_a_lift_is_more_occupancy_by_the_least_change(launch: LaunchShape, limits: model.OccupancyLimits) -> None:
     found = occupancy(launch, limits)
     for lift in lifts(found):
         reached = lift.reached
@@ -167,39 +127,41 @@ def test_a_lift_is_more_occupancy_and_the_least_change_to_it(launch: LaunchShape
             assert occupancy(over, limits).warps < reached.warps
 
 
-def test_what_would_lift_a_launch_bound_by_registers() -> None:
-    found = occupancy(LaunchShape(256, 65), limits_of("8.0"))
-    assert (found.blocks, found.limiters, found.share) == (3, (Limiter.REGISTERS,), 0.375)
-    # 64 registers a thread make 2048 a warp: 32 warps, or 4 blocks of 8.
-    assert [lift.text for lift in lifts(found)] == [
-        "at most 64 registers per thread: 50% occupancy",
-        "224 threads per block: 44% occupancy",
-    ]
-
-
-def test_registers_and_shared_memory_that_run_out_together_are_lifted_together() -> None:
-    found = occupancy(LaunchShape(256, 64, 40 * 1024), limits_of("8.0"))
-    assert found.limiters == (Limiter.REGISTERS, Limiter.SHARED_MEMORY)
-    # A fifth block: 12 warps a partition of 16384 registers are too few, 10 leave 1536 each; 164 KiB / 5 less 1 KiB.
-    assert lifts(found)[0].text == (
-        "at most 48 registers per thread and at most 32512 B of shared memory per block: 62% occupancy"
-    )
-
-
-def test_a_setting_of_shared_memory_that_is_the_limit_is_lifted_by_a_larger_one() -> None:
-    found = occupancy(LaunchShape(128, 32, 7 * 1024, carveout=32 * 1024), limits_of("8.6"))
-    assert (found.blocks, found.limiters) == (4, (Limiter.SHARED_MEMORY,))
-    assert "shared memory set to 65536 B per SM: 67% occupancy" in [lift.text for lift in lifts(found)]
-
-
-def test_a_block_size_that_leaves_places_empty_is_lifted_by_another() -> None:
-    # 48 slots and blocks of 20 warps: two blocks leave 8 slots empty.
-    found = occupancy(LaunchShape(640, 16), limits_of("8.9"))
-    assert (found.limiters, found.share) == ((Limiter.WARPS,), 40 / 48)
-    assert [lift.text for lift in lifts(found)] == [
-        "672 threads per block: 88% occupancy",
-        "512 threads per block: 100% occupancy",
-    ]
+@pytest.mark.parametrize(
+    ("capability", "launch", "limiters", "share", "lifted"),
+    [
+        # 64 registers a thread make 2048 a warp: 32 warps, or 4 blocks of 8.
+        (
+            *("8.0", LaunchShape(256, 65), ["registers"], 0.375),
+            ["at most 64 registers per thread: 50% occupancy", "224 threads per block: 44% occupancy"],
+        ),
+        # A fifth block: 12 warps a partition of 16384 registers are too few, 10 leave 1536; 164 KiB / 5 less 1 KiB.
+        (
+            *("8.0", LaunchShape(256, 64, 40 * 1024), ["registers", "shared memory"], 0.5),
+            ["at most 48 registers per thread and at most 32512 B of shared memory per block: 62% occupancy"],
+        ),
+        (
+            *("8.6", LaunchShape(128, 32, 7 * 1024, carveout=32 * 1024), ["shared memory"], 1 / 3),
+            [
+                "at most 5504 B of shared memory per block: 42% occupancy",
+                *("shared memory set to 65536 B per SM: 67% occupancy", "160 threads per block: 42% occupancy"),
+                "384 threads per block: 100% occupancy",
+            ],
+        ),
+        # 48 slots and blocks of 20 warps: two blocks leave 8 slots empty.
+        (
+            *("8.9", LaunchShape(640, 16), ["warps"], 40 / 48),
+            ["672 threads per block: 88% occupancy", "512 threads per block: 100% occupancy"],
+        ),
+        ("8.6", LaunchShape(256, 16), ["warps"], 1.0, []),
+    ],
+)
+def test_what_limits_a_launch_and_what_would_lift_it(
+    capability: str, launch: LaunchShape, limiters: list[str], share: float, lifted: list[str]
+) -> None:
+    found = occupancy(launch, limits_of(capability))
+    assert ([str(limiter) for limiter in found.limiters], found.share) == (limiters, share)
+    assert [lift.text for lift in lifts(found)] == lifted
 
 
 @pytest.mark.parametrize(
@@ -214,10 +176,6 @@ def test_a_block_size_that_leaves_places_empty_is_lifted_by_another() -> None:
 def test_a_launch_that_asks_for_too_much_fails_by_name(launch: LaunchShape, limiter: Limiter) -> None:
     found = occupancy(launch, limits_of("8.6"))
     assert (found.blocks, found.limiters, found.share) == (0, (limiter,), 0)
-
-
-def test_full_occupancy_has_nothing_to_lift() -> None:
-    assert lifts(occupancy(LaunchShape(256, 16), limits_of("8.6"))) == ()
 
 
 def test_waves_and_the_tail_of_a_grid() -> None:
@@ -241,12 +199,8 @@ def test_a_launch_that_cannot_be_is_refused(changed: dict[str, int]) -> None:
         LaunchShape(**{"threads": 32, "registers": 16, **changed})
 
 
-@pytest.mark.parametrize("name", ["8.6", "sm_86", "86", "compute_86", "SM_86"])
-def test_a_capability_is_known_by_each_of_its_names(name: str) -> None:
-    assert limits_of(name).capability == "8.6"
-
-
-def test_sm_90a_and_sm_120_are_told_apart() -> None:
+def test_a_capability_is_known_by_each_of_its_names() -> None:
+    assert {limits_of(name).capability for name in ("8.6", "sm_86", "86", "compute_86", "SM_86")} == {"8.6"}
     assert (limits_of("sm_90a").capability, limits_of("sm_120").capability) == ("9.0", "12.0")
 
 

@@ -1,4 +1,4 @@
-"""A kernel under a GPU's roof, latency by ncu's rule, and one kernel on several GPUs."""
+"""The roofline model, a kernel under a GPU's roof, latency by ncu's rule, and one kernel on several GPUs."""
 
 from __future__ import annotations
 
@@ -25,16 +25,18 @@ def test_a_kernel_left_of_the_ridge_is_held_by_memory() -> None:
     assert placed.because == "0.167 FLOP/B, where the ridge is at 10"
 
 
-def test_a_kernel_right_of_the_ridge_is_held_by_arithmetic() -> None:
-    placed = place(ROOF, flops=1e12, size=1e9, seconds=2)
-    assert (placed.bound, placed.share, placed.attainable) == ("compute", 0.5, 1e12)
-
-
-def test_a_copy_has_a_place_without_any_arithmetic_and_registers_without_any_memory() -> None:
-    copied = place(ROOF, flops=0, size=80e9, seconds=1)
-    assert (copied.bound, copied.share, copied.intensity) == ("memory", 0.8, 0)
-    spun = place(ROOF, flops=1e11, size=0, seconds=1)
-    assert (spun.bound, spun.share, spun.intensity) == ("compute", 0.1, math.inf)
+@pytest.mark.parametrize(
+    ("flops", "size", "seconds", "bound", "share", "intensity"),
+    [
+        pytest.param(1e12, 1e9, 2, "compute", 0.5, 1000, id="right of the ridge"),
+        pytest.param(0, 80e9, 1, "memory", 0.8, 0, id="a copy, without any arithmetic"),
+        pytest.param(1e11, 0, 1, "compute", 0.1, math.inf, id="registers, without any memory"),
+    ],
+)
+def test_a_place(flops: float, size: float, seconds: float, bound: str, share: float, intensity: float) -> None:
+    placed = place(ROOF, flops=flops, size=size, seconds=seconds)
+    assert (placed.bound, placed.share, placed.intensity) == (bound, share, intensity)
+    assert placed.attainable == (1e12 if bound == "compute" else intensity * 100e9)
 
 
 # Speed of light in reports of Nsight Compute: SM, memory, waves, and the bound by its rule SOLBottleneck.
@@ -59,17 +61,9 @@ def test_a_grid_that_does_not_fill_the_gpu_is_said() -> None:
     assert placed.because.endswith("the grid fills 0.25 of a wave")
 
 
-@pytest.mark.parametrize(
-    ("evidence", "bound"),
-    [
-        (SpeedOfLight(0.9, 0.8), "compute"),
-        (SpeedOfLight(0.3, 0.8), "memory"),
-        (SpeedOfLight(0.8, 0.8), "memory"),
-        (SpeedOfLight(0.599, 0.1), "latency"),
-    ],
-)
-def test_without_a_roof_the_busier_unit_binds(evidence: SpeedOfLight, bound: str) -> None:
-    assert bound_without_roof(evidence)[0] == bound
+def test_without_a_roof_the_busier_unit_binds() -> None:
+    bounds = {(0.9, 0.8): "compute", (0.3, 0.8): "memory", (0.8, 0.8): "memory", (0.599, 0.1): "latency"}
+    assert {busy: bound_without_roof(SpeedOfLight(*busy))[0] for busy in bounds} == bounds
 
 
 @pytest.mark.parametrize(
@@ -110,9 +104,33 @@ def test_kernels_keep_their_order_and_devices_without_a_roof_stand_last() -> Non
     )
     assert [(row.kernel, row.device) for row in found] == [("b", "y"), ("b", "z"), ("b", "x"), ("a", "x")]
     assert [row.of_best for row in found] == [1.0, None, None, 1.0]
+    # A share of nothing has no best.
+    found = rows([OnDevice("a", "y", 0.5), OnDevice("a", "x", 1.0, 0.0)])
+    assert [(row.device, row.of_best) for row in found] == [("x", None), ("y", None)]
     assert rows([]) == ()
 
 
-def test_a_share_of_nothing_has_no_best() -> None:
-    found = rows([OnDevice("a", "y", 0.5), OnDevice("a", "x", 1.0, 0.0)])
-    assert [(row.device, row.of_best) for row in found] == [("x", None), ("y", None)]
+# ---- the roofline model: the ridge, and the attainable performance on either side ----
+
+amounts = st.floats(1e-3, 1e15)
+roofs = st.builds(Roof, amounts, amounts)
+
+
+def test_an_example_of_the_paper() -> None:
+    """Opteron X2 of the paper's figure 1a: 17.6 GFLOP/s and 15 GB/s by specification, the ridge a little above 1."""
+    roof = Roof(bandwidth=15e9, flops=17.6e9)
+    assert roof.ridge == pytest.approx(1.17, abs=0.01)
+    assert (roof.bound(0.25), roof.attainable(0.25)) == ("memory", 3.75e9)
+    assert (roof.bound(1.64), roof.attainable(1.64)) == ("compute", 17.6e9)
+
+
+@given(roofs, amounts, amounts)
+def test_more_intensity_never_attains_less(roof: Roof, one: float, other: float) -> None:
+    low, high = sorted((one, other))
+    assert roof.attainable(low) <= roof.attainable(high) <= roof.flops
+
+
+@given(roofs, amounts)
+def test_the_bound_is_the_limit_that_is_met(roof: Roof, intensity: float) -> None:
+    limit = {"memory": intensity * roof.bandwidth, "compute": roof.flops}[roof.bound(intensity)]
+    assert roof.attainable(intensity) == pytest.approx(limit)

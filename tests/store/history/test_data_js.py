@@ -41,13 +41,9 @@ def test_each_entry_is_a_set_of_its_commit() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "window.BENCHMARK_DATA",
-        "window.BENCHMARK_DATA = ",
-        TEXT[:300],
-        'window.BENCHMARK_DATA = {"entries": 3}',
+        *("window.BENCHMARK_DATA", "window.BENCHMARK_DATA = ", 'window.BENCHMARK_DATA = {"entries": 3}', TEXT[:300]),
         'window.BENCHMARK_DATA = {"entries": {"a": [{"date": 1, "benches": []}]}}',
-        TEXT.replace("135", '"fast"'),
-        TEXT.replace("135", "1e999"),
+        *(TEXT.replace("135", '"fast"'), TEXT.replace("135", "1e999")),
     ],
 )
 def test_what_is_cut_or_damaged_is_refused(text: str) -> None:

@@ -70,7 +70,8 @@ def _check(place: str, said: set[int]) -> int:
     return len(wanted)
 
 
-def _kill_many(place: str, times: int) -> None:
+@pytest.mark.parametrize("times", [3, pytest.param(100, marks=pytest.mark.long)])
+def test_nothing_that_was_added_is_lost_however_often_its_writer_is_killed(place: str, times: int) -> None:
     luck = random.Random()
     said: set[int] = set()
     first = 0
@@ -78,12 +79,3 @@ def _kill_many(place: str, times: int) -> None:
         said.update(_killed(place, first, luck.uniform(0, LONGEST)))
         first = _check(place, said)
     assert len(said) >= times
-
-
-def test_nothing_that_was_added_is_lost_when_its_writer_is_killed(place: str) -> None:
-    _kill_many(place, 3)
-
-
-@pytest.mark.long
-def test_nothing_is_lost_however_often_writers_are_killed(place: str) -> None:
-    _kill_many(place, 100)

@@ -25,29 +25,15 @@ NOW = moment("2026-04-01")
 
 
 def series(**changed: Any) -> StoredSeries:
-    fields: dict[str, Any] = {
-        "id": 1,
-        "benchmark": "b",
-        "metric": "time",
-        "statistic": "p50",
-        "workflow": "w",
-        "params": "",
-    }
-    return StoredSeries(**{**fields, "unit": "s", "better": "lower", "machine": "m", "points": 3, **changed})
+    known: dict[str, Any] = {"id": 1, "benchmark": "b", "metric": "time", "statistic": "p50", "workflow": "w"}
+    known |= {"params": "", "unit": "s", "better": "lower", "machine": "m", "points": 3}
+    return StoredSeries(**known | changed)
 
 
 def measured(value: float, started: str = "2026-01-01", revision: str = "", **changed: Any) -> StoredValue:
-    fields: dict[str, Any] = {
-        "low": None,
-        "high": None,
-        "n": 5,
-        "decision": "",
-        "run": started,
-        "branch": "main",
-        "dirty": False,
-    }
-    rest = {"committed": "", "noise": ""}
-    return StoredValue(**{"value": value, "started": started, "revision": revision, **fields, **rest, **changed})
+    known: dict[str, Any] = {"value": value, "started": started, "revision": revision, "run": started, "n": 5}
+    known |= {"low": None, "high": None, "decision": "", "branch": "main", "dirty": False, "committed": "", "noise": ""}
+    return StoredValue(**known | changed)
 
 
 def trend(values: Sequence[float], **changed: Any) -> SeriesTrend:
@@ -98,28 +84,22 @@ def test_only_what_is_asked_for_is_shown(tmp_path: Path) -> None:
         first, second = MeasuredState("baseline", "1", "main"), MeasuredState("baseline", "3", "topic")
         point = summary(1).points[0]
         history.add([summary(1, states=(first,), points=(point,)), summary(2, states=(second,))])
-        names = [item.series.benchmark for item in trends(history, HistoryFilter(), {})]
-        assert names == ["b0", "b1"]
-        (found,) = trends(history, HistoryFilter(benchmark="b0"), {})
-        assert [point.revision for point in found.points] == ["1", "3"]
-        (found,) = trends(history, HistoryFilter(benchmark="b0", branch="topic"), {})
-        assert [point.revision for point in found.points] == ["3"]
-        (found,) = trends(history, HistoryFilter(benchmark="b0", since=moment("2026-01-03")), {})
-        assert [point.revision for point in found.points] == ["3"]
-        assert list(trends(history, HistoryFilter(metric="cpu"), {})) == []
-        assert list(trends(history, HistoryFilter(machine="other"), {})) == []
+        for asked, found in (
+            (HistoryFilter(), {"b0": ["1", "3"], "b1": ["3"]}),
+            (HistoryFilter(benchmark="b0"), {"b0": ["1", "3"]}),
+            (HistoryFilter(benchmark="b0", branch="topic"), {"b0": ["3"]}),
+            (HistoryFilter(benchmark="b0", since=moment("2026-01-03")), {"b0": ["3"]}),
+            (HistoryFilter(metric="cpu"), {}),
+            (HistoryFilter(machine="other"), {}),
+        ):
+            shown = trends(history, asked, {})
+            assert {each.series.benchmark: [point.revision for point in each.points] for each in shown} == found
     assert [row.series.benchmark for row in index(tmp_path, HistoryFilter(benchmark="b1"), lambda _: None)] == ["b1"]
 
 
-def test_a_date_that_is_none() -> None:
+def test_since_a_date_or_a_time_before_now() -> None:
     assert moment("2026-01-02") == datetime.fromisoformat("2026-01-02T00:00:00+00:00")
-    assert since("2026-01-02", NOW) == moment("2026-01-02")
+    starts = {"2026-01-02": "2026-01-02", "90d": "2026-01-01", "3w": "2026-03-11", "12h": "2026-03-31T12:00:00"}
+    assert {text: since(text, NOW) for text in starts} == {text: moment(start) for text, start in starts.items()}
     with pytest.raises(UserError, match="neither a time nor a date"):
         since("yesterday", NOW)
-
-
-@pytest.mark.parametrize(
-    ("text", "start"), [("90d", "2026-01-01"), ("3w", "2026-03-11"), ("12h", "2026-03-31T12:00:00")]
-)
-def test_since_a_time_before_now(text: str, start: str) -> None:
-    assert since(text, NOW) == moment(start)
