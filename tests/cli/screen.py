@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 from perfflow.report.sanitize import cells
 
@@ -51,3 +52,14 @@ class Terminal:
     @property
     def lines(self) -> list[str]:
         return [row for row in self.rows if row]
+
+
+def is_golden(name: str, text: str) -> None:
+    """Compare with a golden file. To accept a change, check the .got file, then move it over the golden file."""
+    golden = Path(__file__).parent / "golden" / f"{name}.txt"
+    got = golden.with_suffix(".txt.got")
+    if golden.exists() and golden.read_text(encoding="utf-8") == text:
+        got.unlink(missing_ok=True)
+        return
+    got.write_text(text, encoding="utf-8")
+    raise AssertionError(f"differs from {golden}: see {got}")

@@ -22,6 +22,7 @@ def test_each_command_is_in_one_group(tmp_path: Path) -> None:
     assert sorted(name for names in GROUPS.values() for name in names) == sorted(COMMANDS)
     shown = perfflow("--help", cwd=tmp_path).stdout
     assert [title for title in GROUPS if f"\n{title}:\n" in shown] == list(GROUPS)
+    assert [name for name in COMMANDS if f"\n  {name} " not in shown] == []
 
 
 @pytest.mark.parametrize("name", every_command())

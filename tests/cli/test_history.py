@@ -1,4 +1,4 @@
-"""``perfflow history`` end to end: real runs, files of real tools, damaged or unreachable stores."""
+"""``perfflow history``: files of other tools, changes in generated series, and stores that are away or read-only."""
 
 from __future__ import annotations
 
@@ -9,28 +9,35 @@ import math
 import os
 import random
 import re
-import shutil
 import socket
 import sqlite3
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from perfflow.jobs.history import collect
+from perfflow.report.sanitize import csv_cell
+from perfflow.store import run_folder
+from perfflow.store.history.connections import SqliteConnection
 from perfflow.store.history.stored import checked
-from tests.cli.shell import perfflow
+from tests.cli.namespace import script
+from tests.cli.shell import perfflow, write
 from tests.imports.harness import DATA, GOLDEN, source
-from tests.repositories import git
 from tests.store.history.databases import has_server, server
-from tests.store.history.test_data_js import TEXT
 
-FLOW = """\
-perfflow: 1
+FLOW = """
 name: nap
 stages:
   baseline:
     - {id: nap, uses: command, with: {command: "sleep 0.005"}, runs: 5}
 """
+
+
+AWAY = {"PERFFLOW_HISTORY": "postgresql://tester@127.0.0.1:1/none"}
 
 
 @pytest.fixture(autouse=True)
@@ -39,85 +46,11 @@ def _settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path.parent / f"{tmp_path.name}-config"))
 
 
-@pytest.fixture(scope="module")
-def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A repository with two commits, each with a run."""
-    folder = tmp_path_factory.mktemp("history") / "project"
-    folder.mkdir()
-    (folder / "flow.yaml").write_text(FLOW)
-    git(folder, "init", "-q", "-b", "main")
-    for number in range(2):
-        (folder / "change").write_text(str(number))
-        git(folder, "add", "-A")
-        git(folder, "commit", "-q", "-m", f"change {number}")
-        assert perfflow("run", "flow.yaml", cwd=folder, measured=True).returncode == 0
-    return folder
-
-
-def _json(folder: Path, *words: str) -> list[dict[str, object]]:
+def _json(folder: Path, *words: str) -> list[dict[str, Any]]:
     done = perfflow("history", *words, "--json", cwd=folder)
     assert (done.returncode, done.stderr) == (0, "")
-    found: list[dict[str, object]] = json.loads(done.stdout)
+    found: list[dict[str, Any]] = json.loads(done.stdout)
     return found
-
-
-def test_every_run_is_in_the_history(project: Path) -> None:
-    (row,) = [row for row in _json(project) if row["metric"] == "time"]
-    assert (row["benchmark"], row["runs"], row["workflow"], row["unit"]) == ("nap", 2, "nap", "s")
-    assert len(row["trend"]) == 2  # type: ignore[arg-type]
-    (shown,) = _json(project, "show", "nap", "--metric", "time")
-    assert [point["branch"] for point in shown["points"]] == ["main", "main"]  # type: ignore[attr-defined]
-    assert len({point["revision"] for point in shown["points"]}) == 2  # type: ignore[attr-defined]
-    table = perfflow("history", "show", "nap", "--metric", "time", cwd=project).stdout
-    assert table.count("main") == 2
-    rows = list(csv.DictReader(io.StringIO(perfflow("history", "--metric", "time", "--csv", cwd=project).stdout)))
-    assert [row["benchmark"] for row in rows] == ["nap", "nap"]
-
-
-def test_filters(project: Path) -> None:
-    assert _json(project, "--branch", "topic") == []
-    assert _json(project, "--since", "2999-01-01") == []
-    assert _json(project, "--regressions") == []
-    assert perfflow("history", "--since", "soon", cwd=project).returncode == 2
-    missing = perfflow("history", "show", "nop", cwd=project)
-    assert missing.returncode == 2
-    assert "nap" in missing.stderr
-
-
-def test_adding_a_run_again_changes_nothing(project: Path, tmp_path: Path) -> None:
-    done = perfflow("history", "add", "latest", cwd=project)
-    assert done.stdout == "0 runs added, 1 already known\n"
-    other = tmp_path / "other"
-    other.mkdir()
-    run = next(path for path in sorted((project / ".perfflow/runs").iterdir()) if not path.is_symlink())
-    done = perfflow("history", "add", str(run / "result.json"), cwd=other)
-    assert done.stdout == "1 run added\n", done.stderr
-    assert [row["runs"] for row in _json(other, "--metric", "time")] == [1]
-
-
-def test_a_damaged_store_is_kept_aside_and_made_again(project: Path) -> None:
-    path = project / ".perfflow/history.sqlite"
-    before = _json(project)
-    path.write_bytes(b"SQLite format 3\0" + b"\xff" * 5000)
-    done = perfflow("history", "--json", cwd=project)
-    assert json.loads(done.stdout) == before
-    assert "damaged" in done.stderr
-    assert (project / ".perfflow/history.sqlite.damaged-1").is_file()
-    assert _json(project) == before
-
-
-def test_runs_that_lie_elsewhere_are_found_again(tmp_path: Path) -> None:
-    root = tmp_path / "project"
-    root.mkdir()
-    (root / "flow.yaml").write_text(FLOW)
-    for name in ("kept", "gone"):
-        assert perfflow("run", "flow.yaml", "--out", f"../{name}", cwd=root, measured=True).returncode == 0
-    assert [row["runs"] for row in _json(root, "--metric", "time")] == [2]
-    shutil.rmtree(tmp_path / "gone")
-    (root / ".perfflow/history.sqlite").write_bytes(b"SQLite format 3\0" + b"\xff" * 5000)
-    done = perfflow("history", "--metric", "time", "--json", cwd=root)
-    assert [row["runs"] for row in json.loads(done.stdout)] == [1]
-    assert "1 runs outside the project (`--out`) no longer exist" in done.stderr
 
 
 @pytest.mark.parametrize(
@@ -133,9 +66,8 @@ def test_runs_that_lie_elsewhere_are_found_again(tmp_path: Path) -> None:
     ],
 )
 def test_files_of_every_tool_are_imported_once(case: str, tmp_path: Path) -> None:
-    cases = (path for path in sorted((DATA / case).iterdir()) if '"error"' not in (path / GOLDEN).read_text()[:20])
-    folder = next(cases)
-    file = str(source(folder))
+    folders = sorted((DATA / case).iterdir())
+    file = str(source(next(path for path in folders if '"error"' not in (path / GOLDEN).read_text()[:20])))
     done = perfflow("history", "import", file, cwd=tmp_path)
     assert (done.returncode, done.stdout) == (0, "1 set added\n"), done.stderr
     assert perfflow("history", "import", file, cwd=tmp_path).stdout == "0 sets added, 1 already known\n"
@@ -144,115 +76,77 @@ def test_files_of_every_tool_are_imported_once(case: str, tmp_path: Path) -> Non
     assert all(row["runs"] == 1 and row["measured"] for row in rows)
 
 
-def test_a_folder_of_files_is_imported_without_what_is_none(tmp_path: Path) -> None:
-    folder = tmp_path / "results"
-    folder.mkdir()
-    (folder / "notes.json").write_text("{}")
-    (folder / "one.json").write_bytes(source(DATA / "pyperf" / "2.10.0" / "time").read_bytes())
-    done = perfflow("history", "import", "results", cwd=tmp_path)
-    assert done.stdout == "1 set added\n"
-    assert "results: 1 file cannot be read: results/notes.json: unknown kind of result file" in done.stderr
-    (folder / "one.json").unlink()
-    none = perfflow("history", "import", "results", cwd=tmp_path)
-    assert none.returncode == 2
-    assert "results/notes.json: unknown kind of result file" in none.stderr
-    old = json.loads(source(DATA / "asv" / "0.6.6" / "samples").read_text())
-    del old["result_columns"]
-    for name in ("old.json", "older.json"):
-        (folder / name).write_text(json.dumps(old))
-    none = perfflow("history", "import", "results", cwd=tmp_path)
-    assert "results: 3 files cannot be read; 2 like results/old.json: the file is from asv before 0.5" in none.stderr
-    assert "asv update" in none.stderr
+def data_js(*values: float, name: str = "parse", beside: bool = False) -> str:
+    """Return the pages' data of another tool: one commit for each value, ``beside`` a benchmark that never changes."""
+    entries = []
+    for number, value in enumerate(values):
+        named = {name: value, **({"b": 5} if beside else {})}
+        benches = [{"name": each, "value": level, "unit": "ns/iter"} for each, level in named.items()]
+        date = 1_700_000_000_000 + number * 86_400_000
+        entries.append({"commit": {"id": f"{number:040x}"}, "date": date, "benches": benches})
+    return f"window.BENCHMARK_DATA = {json.dumps({'entries': {'suite': entries}})}"
 
 
-def _page(values: list[float]) -> str:
-    entries = [
-        {
-            "commit": {"id": f"{number:040x}", "timestamp": f"2026-01-01T{number // 60:02}:{number % 60:02}:00Z"},
-            "date": 1_767_225_600_000 + 60_000 * number,
-            "tool": "go",
-            "benches": [{"name": "Parse", "value": value, "unit": "ns/op"}],
-        }
-        for number, value in enumerate(values)
-    ]
-    return f"window.BENCHMARK_DATA = {json.dumps({'entries': {'Go': entries}})};"
+def stepped(luck: random.Random, noise: float, change: float, count: int = 100) -> list[float]:
+    """Values of which those from the 61st on are higher by a share."""
+    return [100 * math.exp(luck.gauss(0, noise)) * (1 + change * (number >= 60)) for number in range(count)]
+
+
+def imported(root: Path, text: str, env: dict[str, str] | None = None) -> str:
+    """Import a text and return what was printed."""
+    (root / "data.js").write_text(text)
+    done = perfflow("history", "import", "data.js", cwd=root, env=env)
+    assert done.returncode == 0, done.stderr
+    return done.stdout + done.stderr
+
+
+def printed(root: Path, *words: str) -> str:
+    done = perfflow("history", *words, cwd=root)
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout
+
+
+def table(root: Path, *words: str) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(printed(root, *words, "--csv"))))
 
 
 def test_changes_are_told_with_their_commits(tmp_path: Path) -> None:
-    luck = random.Random(11)
-    values = [100 * math.exp(luck.gauss(0, 0.01)) * (1.15 if number >= 60 else 1.0) for number in range(120)]
-    (tmp_path / "data.js").write_text(_page(values))
-    assert perfflow("history", "import", "data.js", cwd=tmp_path).stdout == "120 sets added\n"
+    values = stepped(random.Random(11), 0.01, 0.15, 120)
+    assert imported(tmp_path, data_js(*values, name="Parse")) == "120 sets added\n"
     (change,) = _json(tmp_path, "changes")
     assert (change["benchmark"], change["metric"]) == ("Parse", "time")
-    assert abs(int(change["at"]) - 60) <= 1  # type: ignore[call-overload]
-    assert float(change["low"]) < 0.15 < float(change["high"])  # type: ignore[arg-type]
+    assert abs(change["at"] - 60) <= 1
+    assert change["low"] < 0.15 < change["high"]
     assert change["commits"] == [f"{change['at']:040x}"]
     assert {"before", "after", "confidence"} <= change.keys()
     (row,) = _json(tmp_path, "--regressions")
     assert row["shift"]
-    table = perfflow("history", "changes", cwd=tmp_path).stdout
-    assert "Parse" in table
-    assert "+15" in table or "+14" in table
+    assert re.search(r"Parse.*\+1[45]", printed(tmp_path, "changes"), re.DOTALL)
 
 
 def test_a_tiny_change_is_marked_and_stands_below_larger_ones(tmp_path: Path) -> None:
-    luck = random.Random(5)
-
-    def write(name: str, noise: float, change: float) -> None:
-        values = [100 * math.exp(luck.gauss(0, noise)) * (1 + change * (number >= 60)) for number in range(100)]
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "data.js").write_text(_page(values).replace("Parse", name))
-        assert perfflow("history", "import", f"{name}/data.js", cwd=tmp_path).returncode == 0
-
-    def printed(*words: str) -> str:
-        return perfflow("history", *words, cwd=tmp_path).stdout
-
-    write("Atiny", 0.0001, 0.0008)
-    write("Blarge", 0.01, 0.15)
+    luck, small = random.Random(5), "below the floor of a gate"
+    imported(tmp_path, data_js(*stepped(luck, 0.0001, 0.0008), name="Atiny"))
+    imported(tmp_path, data_js(*stepped(luck, 0.01, 0.15), name="Blarge"))
+    weights = {"Blarge": "action", "Atiny": "below floor"}
     rows = _json(tmp_path, "--regressions")
-    assert [row["benchmark"] for row in rows] == ["Blarge", "Atiny"]
-    assert [row["shift"]["weight"] for row in rows] == ["action", "below floor"]  # type: ignore[index]
-    assert {row["benchmark"]: row["weight"] for row in _json(tmp_path, "changes")} == {
-        "Blarge": "action",
-        "Atiny": "below floor",
-    }
-    named = {row["benchmark"] for row in csv.DictReader(io.StringIO(printed("--regressions", "--csv")))}
-    assert named == {"Blarge", "Atiny"}
-    assert printed("--flaky", "--csv").splitlines()[1:] == []
-    write("Cflaky", 0.2, 0.0)
+    assert [(row["benchmark"], row["shift"]["weight"]) for row in rows] == [*weights.items()]
+    assert {row["benchmark"]: row["weight"] for row in _json(tmp_path, "changes")} == weights
+    assert {row["benchmark"] for row in table(tmp_path, "--regressions")} == {*weights}
+    assert table(tmp_path, "--flaky") == []
+    imported(tmp_path, data_js(*stepped(luck, 0.2, 0.0), name="Cflaky"))
     assert [row["benchmark"] for row in _json(tmp_path, "--flaky")] == ["Cflaky"]
-    flaky = list(csv.DictReader(io.StringIO(printed("--flaky", "--csv"))))
-    assert {row["benchmark"] for row in flaky} == {"Cflaky"}
-    assert len(flaky) == 100
-    for words in (("--regressions",), ("changes",)):
-        table = perfflow("history", *words, cwd=tmp_path).stdout
-        assert table.count("below the floor of a gate") == 1, table
-    assert perfflow("history", "build", "site", cwd=tmp_path).returncode == 0
-    index = (tmp_path / "site" / "index.html").read_text()
-    assert index.count("below the floor of a gate") == 1
+    assert [row["benchmark"] for row in table(tmp_path, "--flaky")] == ["Cflaky"] * 100
+    for words in ("--regressions", "changes"):
+        assert printed(tmp_path, words).count(small) == 1
+    printed(tmp_path, "build", "site")
+    assert (tmp_path / "site" / "index.html").read_text().count(small) == 1
     for name, is_small in (("Atiny", True), ("Blarge", False)):
         (page,) = (path.read_text() for path in (tmp_path / "site" / "benchmarks").glob(f"{name}-*.html"))
-        shown = perfflow("history", "show", name, cwd=tmp_path).stdout
-        for text, said in ((page, r"changed by \+[\d.]+%, below the floor of a gate</td>"), (shown, "below the floor")):
-            assert bool(re.search(said, text)) == is_small, name
+        assert bool(re.search(rf"changed by \+[\d.]+%, {small}</td>", page)) == is_small, name
+        assert ("below the floor" in printed(tmp_path, "show", name)) == is_small, name
         assert page.count('<path class="bound small"') == is_small
         assert page.count('<path class="bound"') == (not is_small)
-
-
-def test_a_page_of_another_action_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "data.js").write_text(TEXT[:200])
-    done = perfflow("history", "import", "data.js", cwd=tmp_path)
-    assert done.returncode == 2
-    assert "cut short" in done.stderr
-    (tmp_path / "data.js").write_text("alert(1)")
-    assert "has no window.BENCHMARK_DATA" in perfflow("history", "import", "data.js", cwd=tmp_path).stderr
-
-
-def test_an_empty_history_says_how_to_begin(tmp_path: Path) -> None:
-    done = perfflow("history", cwd=tmp_path)
-    assert done.returncode == 0
-    assert "perfflow run" in done.stdout
 
 
 @pytest.fixture(scope="module")
@@ -264,7 +158,7 @@ def address() -> Iterator[str]:
 
 
 def test_a_store_that_is_away_gets_what_waited(address: str, tmp_path: Path) -> None:
-    (tmp_path / "flow.yaml").write_text(FLOW)
+    write(tmp_path, FLOW)
     away = {"PERFFLOW_HISTORY": "postgresql://tester@127.0.0.1:1/none", "PGPASSWORD": "word"}
     done = perfflow("run", "flow.yaml", cwd=tmp_path, env=away, measured=True)
     assert done.returncode == 0
@@ -286,7 +180,7 @@ def test_a_store_that_is_away_gets_what_waited(address: str, tmp_path: Path) -> 
 @pytest.mark.parametrize("words", [["history"], ["history", "changes"], ["run", "flow.yaml"]])
 def test_an_address_in_the_project_is_not_used(tmp_path: Path, words: list[str]) -> None:
     """Whoever wrote the project would receive PGPASSWORD and the runs."""
-    (tmp_path / "flow.yaml").write_text(FLOW)
+    write(tmp_path, FLOW)
     (tmp_path / ".perfflow").mkdir()
     with socket.create_server(("127.0.0.1", 0)) as theirs:
         theirs.setblocking(False)  # noqa: FBT003
@@ -328,18 +222,90 @@ def test_an_address_of_a_server(address: str) -> None:
     assert checked(address) == address
 
 
-def test_an_address_that_is_none(tmp_path: Path) -> None:
-    for text in ("mysql://x/y", "history.sqlite"):
-        done = perfflow("history", "use", text, cwd=tmp_path)
-        assert done.returncode == 2
-        assert "not a PostgreSQL address" in done.stderr
+def test_one_value_of_0_does_not_refuse_the_others(tmp_path: Path) -> None:
+    told = imported(tmp_path, data_js(3, 0, -1, 4, beside=True))
+    assert "4 sets added\n" in told
+    assert "2 values are 0 or negative and left out, the first of parse" in told
+    (row,) = _json(tmp_path, "show", "parse")
+    assert [point["value"] for point in row["points"]] == pytest.approx([3e-9, 4e-9])
 
 
-def test_the_store_of_another_program_is_left_alone(tmp_path: Path) -> None:
-    (tmp_path / ".perfflow").mkdir()
-    path = tmp_path / ".perfflow/history.sqlite"
-    with sqlite3.connect(path) as other:
-        other.execute("CREATE TABLE about (name TEXT, value TEXT)")
+def test_runs_that_wait_to_be_sent_are_not_called_known(tmp_path: Path) -> None:
+    assert imported(tmp_path, data_js(1), AWAY).startswith("1 set waits to be sent\n")
+    assert imported(tmp_path, data_js(1, 2, 3), AWAY).startswith("3 sets wait to be sent\n")
+
+
+def test_imports_at_once_send_what_waits(tmp_path: Path) -> None:
+    imported(tmp_path, data_js(*range(1, 60)), AWAY)
+    for number in range(4):
+        (tmp_path / f"{number}.js").write_text(data_js(number + 1, name=f"n{number}"))
+    with ThreadPoolExecutor(4) as pool:
+        done = list(pool.map(lambda n: perfflow("history", "import", f"{n}.js", cwd=tmp_path), range(4)))
+    assert [item.returncode for item in done] == [0] * 4, [item.stderr for item in done]
+    (row,) = _json(tmp_path, "show", "parse")
+    assert len(row["points"]) == 59
+
+
+def test_runs_that_another_process_sent_while_this_one_waited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    imported(tmp_path, data_js(1), AWAY)
+    waiting, real = tmp_path / ".perfflow" / collect.UNSENT, run_folder.only_writer
+
+    def late(folder: Path) -> object:
+        waiting.unlink()  # as another process does while this one waits for the lock
+        return real(folder)
+
+    monkeypatch.setattr(collect, "only_writer", late)
+    with collect.opened(tmp_path, lambda _: None) as history:
+        assert history.runs() == []
+
+
+def test_a_history_is_shown_without_permission_to_write(tmp_path: Path) -> None:
+    imported(tmp_path, data_js(*[1] * 10, *[2] * 10))
+    text = (
+        "mount --bind . . && mount -o remount,bind,ro . && cd $PWD\n"
+        "for words in '--json' 'show parse --json' 'changes' 'changes --suspicions'; do\n"
+        "  status perfflow history $words\n"
+        "done"
+    )
+    done = script(text, tmp_path)
+    assert done.stdout.count("= 0") == 4, done.stdout + done.stderr
+    assert '"runs": 20' in done.stdout
+
+
+def test_a_writer_that_waits_for_another_says_so(tmp_path: Path) -> None:
+    imported(tmp_path, data_js(1))
+    path, told = tmp_path / ".perfflow/history.sqlite", threading.Event()
+    other = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+    other.execute("BEGIN IMMEDIATE")
+
+    def release() -> None:
+        told.wait(60)
+        other.rollback()
+
+    thread = threading.Thread(target=release)
+    thread.start()
+    own = SqliteConnection(path, waiting=told.set)
+    with own.writing():
+        assert told.is_set()
+    own.close()
+    thread.join()
     other.close()
-    assert "kept as history.sqlite.damaged-1" in perfflow("history", cwd=tmp_path).stderr
-    assert (tmp_path / ".perfflow/history.sqlite.damaged-1").is_file()
+
+
+@pytest.mark.parametrize("text", ["=1+1", "+1", "-1+2", "@SUM(A1)"])
+def test_no_cell_of_csv_is_a_formula(tmp_path: Path, text: str) -> None:
+    assert csv_cell(text) == f"'{text}"
+    imported(tmp_path, data_js(1, 2, name=text))
+    cells = [cell for row in csv.reader(io.StringIO(printed(tmp_path, "--csv"))) for cell in row]
+    assert f"'{text}" in cells
+    assert text not in cells
+
+
+@pytest.mark.parametrize("name", ["big.json", "data.js"])
+def test_a_file_with_holes_is_not_read_into_memory(tmp_path: Path, name: str) -> None:
+    with (tmp_path / name).open("wb") as stream:
+        stream.truncate(3 * 2**30)
+    for words in (("history", "import", name), *([("compare", name, name)] if name == "big.json" else [])):
+        done = perfflow(*words, cwd=tmp_path)
+        assert done.returncode == 2, done.stderr
+        assert f"{name}: the file is larger than 1,073,741,824 bytes" in done.stderr

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import random
-import subprocess
 import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.cli.running import RUN, has_event, is_left, samples_of, wait_until
 from tests.cli.shell import perfflow, start
 
 # Each process appends a line to a file and prints its number.
@@ -23,6 +23,7 @@ stages:
   baseline:
     - id: bench
       run: |
+        : MARK
         echo run >> counter
         sleep 0.0${RANDOM:0:1}
         echo ms=$(wc -l < counter)
@@ -32,54 +33,34 @@ stages:
 """
 
 
-def events_of(folder: Path) -> list[dict[str, Any]]:
-    path = folder / "events.jsonl"
-    return [json.loads(line) for line in path.read_text().splitlines(keepends=True) if line.endswith("\n")]
-
-
-def samples_of(folder: Path) -> list[dict[str, Any]]:
-    return [event for event in events_of(folder) if event["event"] == "sample"]
-
-
-def is_left(mark: str) -> bool:
-    return subprocess.run(["pgrep", "-f", mark], capture_output=True, check=False).returncode == 0
-
-
 @pytest.mark.parametrize(("kills", "rounds"), [(6, 30), pytest.param(50, 60, marks=pytest.mark.long)])
 def test_killed_at_random_moments_a_run_loses_nothing_and_takes_nothing_twice(
     kills: int, rounds: int, tmp_path: Path
 ) -> None:
     chance = random.Random(20261120)
     mark = f"sleep-{tmp_path.name}-{chance.randrange(10**9)}"
-    flow = FLOW.replace("run: |\n        echo run", f"run: |\n        : {mark}\n        echo run").replace(
-        "ROUNDS", str(rounds)
-    )
-    (tmp_path / "flow.yaml").write_text(flow)
-    run = tmp_path / ".perfflow" / "runs" / "latest"
+    (tmp_path / "flow.yaml").write_text(FLOW.replace("MARK", mark).replace("ROUNDS", str(rounds)))
+    run = tmp_path / RUN
     known: list[dict[str, Any]] = []
     for number in range(kills):
-        begun = run.exists() and any(event["event"] == "run" for event in events_of(run.resolve()))
+        begun = has_event(run, event="run")
         arguments = ["run", "flow.yaml", "--progress", "off", *(["--resume"] if begun else [])]
         process = start(*arguments, cwd=tmp_path)
         # Some may be killed before the run starts, but not all, even on a slow machine.
-        deadline = time.monotonic() + (10 if number > kills // 4 else 0)
-        while not run.exists() and time.monotonic() < deadline:
-            time.sleep(0.02)
+        if number > kills // 4:
+            wait_until(run.exists, "the run never started")
         time.sleep(chance.uniform(0.05, 0.9))
         process.kill()
         process.communicate()
         if not run.exists():
             continue
-        now = samples_of(run.resolve())
+        now = samples_of(run)
         assert now[: len(known)] == known, f"after kill {number}"
         known = now
-        deadline = time.monotonic() + 2
-        while is_left(mark) and time.monotonic() < deadline:
-            time.sleep(0.05)
-        assert not is_left(mark), f"after kill {number}"
+        wait_until(lambda: not is_left(mark), f"a program runs on after kill {number}")
     done = perfflow("run", "flow.yaml", "--resume", "--progress", "off", "--json", cwd=tmp_path)
     assert done.returncode in (0, 1, 4), done.stderr
-    whole = samples_of(run.resolve())
+    whole = samples_of(run)
     assert whole[: len(known)] == known
     assert [event["pair"] for event in whole] == list(range(rounds))
     values = [event[side][0]["value"] for event in whole for side in ("baseline", "candidate")]

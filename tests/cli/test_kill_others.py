@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import random
 import signal
-import subprocess
 import time
 from pathlib import Path
 
@@ -13,16 +12,12 @@ import pytest
 
 from perfflow.machine.facts import facts
 from perfflow.store import result_file
+from tests.cli.running import DEADLINE, is_left, wait_until
 from tests.cli.shell import perfflow, start, write
-from tests.execute.test_child import DEADLINE, wait_until
 
 KILLS = pytest.mark.parametrize("kills", [3, pytest.param(10, marks=pytest.mark.long)])
 ALLOWED = 2.0
 """Seconds after which nothing may be left."""
-
-
-def is_left(word: str) -> bool:
-    return subprocess.run(["pgrep", "-f", word], capture_output=True, check=False).returncode == 0
 
 
 @KILLS

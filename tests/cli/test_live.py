@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import fcntl
-import json
 import os
 import pty
 import signal
@@ -37,7 +36,7 @@ class OnTerminal:
     """perfflow with all streams on a pseudo-terminal, whose output is recorded."""
 
     def __init__(self, *arguments: str, cwd: Path, width: int = 80) -> None:
-        self.output = b""
+        self.output, self.width = b"", width
         ours, theirs = pty.openpty()
         fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, width, 0, 0))
         env = {name: value for name, value in os.environ.items() if name not in ("CI", "NO_COLOR", "COLUMNS")}
@@ -72,17 +71,17 @@ class OnTerminal:
     def text(self) -> str:
         return self.output.decode("utf-8", "replace")
 
+    @property
+    def shown(self) -> Terminal:
+        terminal = Terminal(self.width)
+        terminal.write(self.text)
+        return terminal
+
     def finish(self) -> int:
         """Read to the end, close, and return the exit status."""
         self.read_until(lambda _: False)
         os.close(self._terminal)
         return self.process.wait(timeout=900)
-
-
-def shown(text: str, width: int = 80) -> Terminal:
-    terminal = Terminal(width)
-    terminal.write(text)
-    return terminal
 
 
 @pytest.mark.parametrize("width", [60, 80, 160])
@@ -91,7 +90,7 @@ def test_a_terminal_shows_steps_and_the_verdict_and_no_leftovers(tmp_path: Path,
     run = OnTerminal("run", "flow.yaml", cwd=tmp_path, width=width)
     assert run.finish() == 0, run.text
     assert "not updated while it is measured; as of" in run.text
-    terminal = shown(run.text, width)
+    terminal = run.shown
     assert [line.split()[:3] for line in terminal.lines[:2]] == [["✓", "build", "make"], ["✓", "baseline", "nap"]]
     assert terminal.lines[2].startswith("✓ PASS  flow")
     assert terminal.lines[-1].startswith("report: ")
@@ -106,7 +105,7 @@ def test_an_interruption_leaves_a_clean_terminal(tmp_path: Path, number: signal.
     run.read_until(lambda text: " runs" in text)
     run.process.send_signal(number)
     assert run.finish() == 130
-    lines = shown(run.text).lines
+    lines = run.shown.lines
     assert lines[0].startswith("✓ build     make")
     assert lines[1].startswith("✗ ERROR  flow")
     assert lines[-1].startswith("interrupted; to resume: ")
@@ -117,7 +116,7 @@ def test_lines_of_several_steps_at_once_stay_whole(tmp_path: Path) -> None:
     write(tmp_path, f"stages:\n  build:\n{steps}")
     run = OnTerminal("run", "flow.yaml", "--jobs", "4", cwd=tmp_path)
     assert run.finish() == 3, run.text  # it measures nothing
-    names = [line.split()[2] for line in shown(run.text).lines if line.startswith("✓ build")]
+    names = [line.split()[2] for line in run.shown.lines if line.startswith("✓ build")]
     assert sorted(names) == sorted(f"s{number}" for number in range(12))
 
 
@@ -147,50 +146,3 @@ def test_what_steps_took_is_known_from_runs_of_the_same_workflow_and_parameters(
     for run in (tmp_path / ".perfflow" / "runs").glob("2*"):
         (run / "result.json").write_text("{")
     assert known() == {}
-
-
-def test_the_line_that_repeats_a_failed_step_does(tmp_path: Path) -> None:
-    write(
-        tmp_path,
-        "params: {word: none}\nstages:\n  build:\n"
-        '    - {id: make, run: \'echo "name=$PWD" >> "$PERFFLOW_OUTPUT"; touch made\'}\n'
-        "    - {id: other, run: touch no}\n"
-        "  verify:\n    - {id: tests, run: 'echo ${{ steps.make.outputs.name }} ${{ params.word }}; exit 5'}\n",
-    )
-    done = perfflow("run", "flow.yaml", "--set", "word=a b", cwd=tmp_path)
-    (line,) = [line for line in done.stderr.splitlines() if "repeat: " in line]
-    assert line.strip() == "repeat: perfflow run flow.yaml '--set=word=a b' --only make --only tests"
-    (tmp_path / "no").unlink()
-    again = perfflow("run", "flow.yaml", "--set=word=a b", "--only", "make", "--only", "tests", cwd=tmp_path)
-    assert "exit status 5" in again.stderr
-    assert f"    | {tmp_path} a b" in again.stderr
-    assert not (tmp_path / "no").exists()
-
-
-def test_the_block_of_a_candidate_that_fails_shows_the_candidate(tmp_path: Path) -> None:
-    write(
-        tmp_path,
-        "stages:\n  baseline:\n    - {id: b, uses: command, with: {command: 'true'}, candidate: sh -c 'kill -9 $$'}\n",
-    )
-    done = perfflow("run", "flow.yaml", cwd=tmp_path)
-    assert "sh -c 'kill -9 $$'\n    killed by signal 9 (SIGKILL)\n" in done.stderr
-    events = (tmp_path / ".perfflow" / "runs" / "latest" / "events.jsonl").read_text().splitlines()
-    step = next(event for event in map(json.loads, events) if event["event"] == "step")
-    assert step["failing"][1:] == ["-c", "kill -9 $$"]
-
-
-def test_a_reader_of_progress_that_goes_away_stops_nothing(tmp_path: Path) -> None:
-    write(tmp_path, FLOW)
-    process = subprocess.Popen(
-        [sys.executable, "-m", "perfflow", "run", "flow.yaml"],
-        cwd=tmp_path,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    assert process.stderr is not None
-    process.stderr.close()
-    assert process.stdout is not None
-    assert "PASS" in process.stdout.read()
-    process.stdout.close()
-    assert process.wait(timeout=900) == 0

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import random
 import signal
 import time
@@ -11,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.cli.running import RUN, has_event, result_of, wait_until
 from tests.cli.shell import perfflow, start
-from tests.execute.test_child import wait_until
 from tests.repositories import git
 
 FLOW = """
@@ -62,70 +61,63 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return root
 
 
-def optimizations(root: Path) -> dict[str, str]:
-    result = json.loads((root / ".perfflow" / "runs" / "latest" / "result.json").read_text())
-    return {item["id"]: item["decision"] for item in result["optimizations"]}
+def resumed(root: Path, status: int = 0) -> dict[str, str]:
+    """Go on with the newest run to its end, and return its decisions."""
+    done = perfflow("run", "flow.yaml", "--resume", "--progress", "off", cwd=root)
+    assert done.returncode == status, done.stdout + done.stderr
+    return {item["id"]: item["decision"] for item in result_of(root / RUN)["optimizations"]}
+
+
+def branches(root: Path) -> str:
+    return git(root, "for-each-ref", "--format=%(refname:short)", "refs/heads/perfflow/").strip()
 
 
 @pytest.mark.parametrize("kills", [4, pytest.param(12, marks=pytest.mark.long)])
 def test_killed_in_the_middle_nothing_of_it_is_in_the_project_and_it_goes_on(project: Path, kills: int) -> None:
     chance, before = random.Random(20261120), fingerprint(project)
-    events = project / ".perfflow" / "runs" / "latest" / "events.jsonl"
+    run = project / RUN
     for number in range(kills):
-        begun = events.exists() and '"event":"run"' in events.read_text()
+        begun = has_event(run, event="run")
         process = start("run", "flow.yaml", "--progress", "off", *(["--resume"] if begun else []), cwd=project)
         if number:
             # The first may be killed before its run starts, but not all, even on a slow machine.
-            wait_until(events.exists, "the run did not begin")
+            wait_until((run / "events.jsonl").exists, "the run did not begin")
         time.sleep(chance.uniform(0.3, 2.5))
         finished = process.poll() is not None
         process.kill()
         process.communicate()
         # After the branch is created, only the report is left to write.
-        if finished or (events.exists() and '"event":"branch"' in events.read_text()):
+        if finished or has_event(run, event="branch"):
             break
         assert fingerprint(project) == before, f"after kill {number}"
-    done = perfflow("run", "flow.yaml", "--resume", "--progress", "off", cwd=project)
-    assert done.returncode == 0, done.stderr
-    assert optimizations(project) == {"first": "accepted", "none": "rejected", "second": "accepted"}
+    assert resumed(project) == {"first": "accepted", "none": "rejected", "second": "accepted"}
     after = fingerprint(project)
     changed = {name for name in {*before, *after} if before.get(name) != after.get(name)}
-    assert all(
-        name.startswith((".git/objects/", ".git/refs/heads/perfflow/", ".git/logs/refs/heads/perfflow/"))
-        for name in changed
-    )
-    branch = git(project, "for-each-ref", "--format=%(refname:short)", "refs/heads/perfflow/").strip()
-    assert git(project, "show", f"{branch}:costs") == "60\n\n"
+    allowed = (".git/objects/", ".git/refs/heads/perfflow/", ".git/logs/refs/heads/perfflow/")
+    assert [name for name in changed if not name.startswith(allowed)] == []
+    assert git(project, "show", f"{branches(project)}:costs") == "60\n\n"
     assert git(project, "stash", "list") == ""
     assert git(project, "worktree", "list").count("\n") == 1
 
 
 def test_interrupted_in_a_candidate_it_ends_with_130_and_the_project_as_it_was(project: Path) -> None:
-    (project / "flow.yaml").write_text(
-        FLOW.replace("sleep 0.05; sed -i s/100", "touch ../trying; sleep 30; sed -i s/100")
-    )
+    slow = FLOW.replace("sleep 0.05; sed -i s/100", "touch ../trying; sleep 30; sed -i s/100")
+    (project / "flow.yaml").write_text(slow)
     before = fingerprint(project)
     process = start("run", "flow.yaml", "--progress", "off", cwd=project)
-    cache = project.parent / "cache"
-    deadline = time.monotonic() + 60
-    while not list(cache.rglob("trying")) and time.monotonic() < deadline:
-        time.sleep(0.05)
+    wait_until(lambda: any((project.parent / "cache").rglob("trying")), "the candidate was not tried")
     process.send_signal(signal.SIGINT)
     _, said = process.communicate(timeout=900)
     assert process.returncode == 130, said
     assert fingerprint(project) == before
 
 
-def interrupted_at(project: Path, sign: str, *more: str) -> None:
-    """Run until the events contain a text, then kill it."""
-    events = project / ".perfflow" / "runs" / "latest" / "events.jsonl"
-    process = start("run", "flow.yaml", "--progress", "off", *more, cwd=project)
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline and not (events.exists() and sign in events.read_text()):
-        time.sleep(0.01)
+def killed_at(project: Path, **event: str) -> None:
+    """Run until there is an event with these values, then kill it."""
+    process = start("run", "flow.yaml", "--progress", "off", cwd=project)
+    wait_until(lambda: has_event(project / RUN, **event), "there was no such event")
     process.kill()
     process.communicate()
-    assert sign in events.read_text()
 
 
 def test_alternatives_accepted_before_an_interruption_still_count(project: Path) -> None:
@@ -134,34 +126,29 @@ def test_alternatives_accepted_before_an_interruption_still_count(project: Path)
 """
     before, _, rest = FLOW.partition("    - {id: first")
     (project / "flow.yaml").write_text(before.rstrip() + candidates + "  verify:" + rest.partition("  verify:")[2])
-    interrupted_at(project, '"trial":"c[n=50]"')
-    done = perfflow("run", "flow.yaml", "--resume", "--progress", "off", cwd=project)
-    assert done.returncode == 0, done.stderr
-    assert optimizations(project) == {"c[n=20]": "accepted", "c[n=50]": "rejected", "c[n=70]": "rejected"}
+    killed_at(project, trial="c[n=50]")
+    assert resumed(project) == {"c[n=20]": "accepted", "c[n=50]": "rejected", "c[n=70]": "rejected"}
 
 
 def test_what_failed_its_checks_after_an_interruption_is_not_on_the_branch(project: Path) -> None:
     text = FLOW.replace("{id: look, run: 'true'}", "{id: look, uses: cprofile, with: {command: python3 slow.py}}")
     (project / "slow.py").write_text("import time; time.sleep(0.5)\n")
     (project / "flow.yaml").write_text(text.replace("run: 'sleep 0.05'}", "run: 'test ! -e ../wrong'}"))
-    interrupted_at(project, '"event":"kept"')
+    killed_at(project, event="kept")
     (project / "flow.yaml").touch()
     wrong = next((project.parent / "cache").rglob("a")).parent / "wrong"
     wrong.write_text("x")
-    done = perfflow("run", "flow.yaml", "--resume", "--progress", "off", cwd=project)
-    assert "first" not in [name for name, decision in optimizations(project).items() if decision == "accepted"], (
-        done.stdout
-    )
-    assert git(project, "for-each-ref", "refs/heads/perfflow/") == ""
+    assert resumed(project, status=3)["first"] != "accepted"
+    assert branches(project) == ""
 
 
 def test_an_accepted_change_whose_diff_is_gone_ends_the_stage_and_makes_no_branch(project: Path) -> None:
-    interrupted_at(project, '"trial":"none"')
+    killed_at(project, trial="none")
     (diff,) = (project / ".perfflow/runs/latest/steps/first").glob("*.diff")
     diff.unlink()
     done = perfflow("run", "flow.yaml", "--resume", "--progress", "off", cwd=project)
     assert done.returncode == 3, done.stderr
     assert f"{diff.name}: No such file or directory" in done.stdout + done.stderr
-    result = json.loads((project / ".perfflow/runs/latest/result.json").read_text())
+    result = result_of(project / RUN)
     assert (result["verdict"], result["trees"]["candidate"]["branch"]) == ("error", None)
-    assert git(project, "for-each-ref", "refs/heads/perfflow/") == ""
+    assert branches(project) == ""

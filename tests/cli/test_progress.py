@@ -5,10 +5,12 @@ from __future__ import annotations
 import itertools
 import os
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
+from unittest.mock import Mock
 
 import pytest
 
@@ -36,15 +38,15 @@ from perfflow.report.expected import ExpectedTime
 from perfflow.report.sanitize import cells
 from perfflow.sampling.pairs import SamplingProgress
 from perfflow.tools.adapter import Role
-from tests.cli.screen import Terminal
+from tests.cli.screen import Terminal, is_golden
 from tests.execute.plans import item
 
-GOLDEN = Path(__file__).parent / "golden"
 STYLE = Style(color=False, unicode=True, width=80)
 BUILD = item("build")
 BENCH = item("bench", "build", role=Role.MEASURE, alone=True)
 TESTS = item("tests", "bench", role=Role.CHECK)
 STEPS = [BUILD, BENCH, TESTS]
+Told = TypeVar("Told", Live, Lines)
 
 
 def cell(name: str, **changed: Any) -> Planned:
@@ -69,15 +71,25 @@ def live(clock: Clock, write: Callable[[str], None], width: int = 80, **shown: A
     return Live(STYLE, ShownRun("decode", **shown), screen)
 
 
+@contextmanager
+def begun(told: Told, steps: Sequence[Planned], *started: Planned) -> Iterator[Told]:
+    """Begin a run of these steps, and start the first ones."""
+    with told:
+        told.began(Path("runs/x"), steps)
+        for step in started:
+            told.started(step)
+        yield told
+
+
+def plain(clock: Clock) -> tuple[Lines, list[str]]:
+    lines = list[str]()
+    return Lines(STYLE, clock=clock, write=lines.append), lines
+
+
 def test_finished_steps_scroll_up_and_the_block_stays_below_them() -> None:
     clock, terminal = Clock(), Terminal(80)
-    with live(
-        clock,
-        terminal.write,
-        estimates=lambda _: {"bench": ExpectedTime(40.0, runs=3), "tests": ExpectedTime(5.0, runs=3)},
-    ) as told:
-        told.began(Path("runs/x"), STEPS)
-        told.started(BUILD)
+    known = {"bench": ExpectedTime(40.0, runs=3), "tests": ExpectedTime(5.0, runs=3)}
+    with begun(live(clock, terminal.write, estimates=lambda _: known), STEPS, BUILD) as told:
         clock.now += 8
         told.ended(done(BUILD, 8))
         told.started(BENCH)
@@ -102,9 +114,7 @@ def test_finished_steps_scroll_up_and_the_block_stays_below_them() -> None:
 
 def test_it_draws_at_most_once_a_second_and_never_while_something_timed_runs() -> None:
     clock, writes = Clock(), list[tuple[float, str]]()
-    with live(clock, lambda text: writes.append((clock.now, text))) as told:
-        told.began(Path("runs/x"), STEPS)
-        told.started(BENCH)
+    with begun(live(clock, lambda text: writes.append((clock.now, text))), STEPS, BENCH) as told:
         assert not any(thread.name == "progress" for thread in threading.enumerate())
         for number in range(100):
             clock.now += 0.05
@@ -117,10 +127,7 @@ def test_it_draws_at_most_once_a_second_and_never_while_something_timed_runs() -
 def test_a_step_that_ends_beside_a_timed_one_is_shown_in_the_next_pause() -> None:
     clock, writes = Clock(), list[str]()
     shared = item("shared", role=Role.MEASURE)
-    with live(clock, writes.append) as told:
-        told.began(Path("runs/x"), [shared, TESTS])
-        told.started(shared)
-        told.started(TESTS)
+    with begun(live(clock, writes.append), [shared, TESTS], shared, TESTS) as told:
         clock.now += 5
         before = len(writes)
         told.ended(done(TESTS))
@@ -129,28 +136,21 @@ def test_a_step_that_ends_beside_a_timed_one_is_shown_in_the_next_pause() -> Non
         assert "✓ build     tests" in writes[-1]
 
 
-def test_an_exception_leaves_nothing_of_the_block(tmp_path: Path) -> None:
-    clock, terminal = Clock(), Terminal(80)
-    told = live(clock, terminal.write, 160)
+def test_an_exception_leaves_nothing_of_the_block() -> None:
+    terminal = Terminal(80)
     note = "waiting for the machine, next in line: held by another\\u001b[31m run"
-
-    def interrupted() -> None:
-        told.began(tmp_path, STEPS)
-        told.started(BENCH)
+    shown = live(Clock(), terminal.write, 160)
+    with pytest.raises(KeyboardInterrupt), begun(shown, STEPS, BENCH) as told:  # noqa: PT012
         told.waiting(BENCH, LockQueue("another\x1b[31m run", 1))
         assert f"▶ build     bench                    {note}" in terminal.lines
         raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt), told:
-        interrupted()
     assert terminal.lines == []
 
 
 def test_waiting_is_shown_as_it_changes_and_is_in_no_other_time() -> None:
     clock, terminal = Clock(), Terminal(100)
-    with live(clock, terminal.write, 100, estimates=lambda _: {"bench": ExpectedTime(40.0, runs=3)}) as told:
-        told.began(Path("runs/x"), [BENCH])
-        told.started(BENCH)
+    known = {"bench": ExpectedTime(40.0, runs=3)}
+    with begun(live(clock, terminal.write, 100, estimates=lambda _: known), [BENCH], BENCH) as told:
         clock.now += 2
         told.waiting(BENCH, LockQueue("alice", 2))
         clock.now += 590
@@ -175,11 +175,9 @@ def test_waiting_is_shown_as_it_changes_and_is_in_no_other_time() -> None:
 
 
 def test_lines_say_where_a_run_stands_and_what_changes() -> None:
-    clock, lines = Clock(), list[str]()
-    told = Lines(STYLE, clock=clock, write=lines.append)
-    with told:
-        told.began(Path("runs/x"), STEPS)
-        told.started(BENCH)
+    clock = Clock()
+    shown, lines = plain(clock)
+    with begun(shown, STEPS, BENCH) as told:
         for second in range(0, 100, 10):
             clock.now = 100.0 + second
             holder = "alice" if second < 40 else "bob" if second < 60 else "carol"
@@ -214,9 +212,7 @@ def test_a_silent_run_that_waits_for_10_s_says_so_once() -> None:
 
 def test_a_terminal_made_narrower_has_no_leftovers() -> None:
     """Lines of the block were wrapped, so it takes more rows than lines."""
-    assert rows_of("x" * 79, 40) == 2
-    assert rows_of("x" * 80, 40) == 2
-    assert rows_of("", 40) == 1
+    assert [rows_of("x" * length, 40) for length in (0, 40, 79, 80, 81)] == [1, 1, 2, 2, 3]
 
 
 def view(**changed: Any) -> View:
@@ -252,15 +248,8 @@ def test_the_block_fits(width: int, height: int, unicode: bool) -> None:
 
 @pytest.mark.parametrize(("width", "unicode"), [(60, True), (80, False), (160, True)])
 def test_golden_block(width: int, unicode: bool) -> None:
-    """To accept a change, check the .got file, then move it over the golden file."""
-    name = f"block-{width}{'' if unicode else '-ascii'}"
-    golden, got = GOLDEN / f"{name}.txt", GOLDEN / f"{name}.txt.got"
     text = "".join(f"{line}\n" for line in block_lines(view(), width, 24, unicode=unicode, colored=False))
-    if golden.exists() and golden.read_text(encoding="utf-8") == text:
-        return
-    got.parent.mkdir(exist_ok=True)
-    got.write_text(text, encoding="utf-8")
-    raise AssertionError(f"differs from {golden}: see {got}")
+    is_golden(f"block-{width}{'' if unicode else '-ascii'}", text)
 
 
 def test_no_time_left_is_invented() -> None:
@@ -278,30 +267,25 @@ def test_no_time_left_is_invented() -> None:
 
 def test_a_suite_shows_how_far_it_is_and_its_limit_once_it_has_said_how_many_benchmarks_it_has() -> None:
     clock, terminal = Clock(), Terminal(80)
-    with live(clock, terminal.write, estimates=lambda _: {"bench": ExpectedTime(None, each=20.0)}) as told:
-        told.began(Path("runs/x"), [BENCH])
-        told.started(BENCH)
+    known = {"bench": ExpectedTime(None, each=20.0)}
+    with begun(live(clock, terminal.write, estimates=lambda _: known), [BENCH], BENCH) as told:
         clock.now += 70
         told.sampled(BENCH, SamplingProgress("decode/json", 0, "pair", (12, 36)))
         assert terminal.lines[:2] == [
             "perfflow decode  0/1 steps  elapsed 1m10s  at most 10m50s left",
             "▶ build     bench                    1m10s of at most 12m00s, 12 of 36, decode…",
         ]
-    clock, lines = Clock(), list[str]()
-    with Lines(STYLE, clock=clock, write=lines.append) as plain:
-        plain.began(Path("runs/x"), [BENCH])
-        plain.started(BENCH)
+    shown, lines = plain(clock)
+    with begun(shown, [BENCH], BENCH):
         clock.now += 70
-        plain.sampled(BENCH, SamplingProgress("decode/json", 3, "pair", (12, 64)))
+        shown.sampled(BENCH, SamplingProgress("decode/json", 3, "pair", (12, 64)))
     assert lines[1].endswith("1m10s, 12 of 64, decode/json: 3 pairs\n")
 
 
 def test_a_long_step_is_mentioned_after_twice_the_time_each() -> None:
-    clock, lines = Clock(), list[str]()
-    told = Lines(STYLE, clock=clock, write=lines.append)
-    with told:
-        told.began(Path("runs/x"), STEPS)
-        told.started(BENCH)
+    clock = Clock()
+    shown, lines = plain(clock)
+    with begun(shown, STEPS, BENCH) as told:
         for number in range(1300):
             clock.now += 1
             told.sampled(BENCH, SamplingProgress("bench", number + 1, "pair"))
@@ -343,14 +327,6 @@ def test_the_pulse_beats_while_untimed_steps_run_alone_and_has_ended_before_a_ti
     assert threads() == 0
 
 
-class Stream:
-    def __init__(self, terminal: bool) -> None:
-        self._terminal = terminal
-
-    def isatty(self) -> bool:
-        return self._terminal
-
-
 @pytest.mark.parametrize(
     ("asked", "terminal", "environ", "mode"),
     [
@@ -373,7 +349,9 @@ class Stream:
 def test_the_mode_is_decided_by_the_flag_the_terminal_and_ci(
     asked: str | None, terminal: bool, environ: Mapping[str, str], mode: str
 ) -> None:
-    assert mode_of(asked, Stream(terminal), environ) == mode
+    stream = Mock(isatty=lambda: terminal)
+    assert mode_of(asked, stream, environ) == mode
+    assert mode_of(asked, None, environ) == OFF, "where the shell closed stderr nothing is shown"
 
 
 def failed(planned: Planned, **changed: Any) -> StepRun:
@@ -447,7 +425,3 @@ def test_a_comparison_tells_how_far_it_is_after_2_s_and_then_each_time_after_twi
         clock.now = 100.0 + second
         told.sampled(BENCH, SamplingProgress("decode", second, "pair"))
     assert said == [f"… measuring: {second}s, {second} pairs\n" for second in (2, 4, 8, 16)]
-
-
-def test_where_the_shell_closed_stderr_nothing_is_shown() -> None:
-    assert mode_of("live", None, {}) == OFF

@@ -6,12 +6,12 @@ import json
 import re
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from io import StringIO
 from pathlib import Path
-from socketserver import StreamRequestHandler, ThreadingTCPServer
+from socketserver import StreamRequestHandler, TCPServer, ThreadingTCPServer
 from subprocess import CompletedProcess
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -29,8 +29,7 @@ from tests.report.exported import HEAD, blamed, gated
 
 TOKEN = "ghs_secret0123456789"  # noqa: S105 (of the server below)
 OWNER = "github-actions[bot]"
-
-
+SHORT = (0.01, 0.01, 0.01, 0.01)
 Reply = tuple[int, dict[str, str], bytes]
 
 
@@ -40,7 +39,8 @@ class Hub:
     ``scripted`` maps them to answers, used one after the other. Requests in ``lost`` are executed, but not answered.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.url = folder, ""
         self.comments: list[dict[str, Any]] = []
         self.checks: list[dict[str, Any]] = []
         self.patches: list[dict[str, Any]] = []
@@ -84,10 +84,49 @@ class Hub:
             return 200, {"id": 55}
         return 404, {"message": "Not Found"}
 
+    def publish(
+        self, *words: str, result: Result | None = None, env: Mapping[str, str] | None = None
+    ) -> CompletedProcess[str]:
+        """Publish a result, that of a gate unless another is given."""
+        (self.folder / "perf.json").write_text(to_text(result or gated()))
+        done = perfflow(
+            "publish", "github", "--run", "perf.json", *words, cwd=self.folder, env=self._env() | dict(env or {})
+        )
+        assert TOKEN not in done.stdout + done.stderr
+        return done
+
+    def publish_at_once(self, *words: str) -> CompletedProcess[str]:
+        """Run it in this process, with short pauses before retries."""
+        (self.folder / "perf.json").write_text(to_text(gated()))
+        argv = ["publish", "github", "--run", str(self.folder / "perf.json"), *words]
+        out, err = StringIO(), StringIO()
+        with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(err):
+            patch.setattr(github_api, "_PAUSES", SHORT)
+            for name, value in self._env().items():
+                patch.setenv(name, value)
+            with pytest.raises(SystemExit) as ended:
+                main(argv)
+        return CompletedProcess(argv, int(str(ended.value.code)), out.getvalue(), err.getvalue())
+
+    def _env(self) -> dict[str, str]:
+        known = {"GITHUB_TOKEN": TOKEN, "GITHUB_API_URL": self.url, "GITHUB_REPOSITORY": "o/r"}
+        return known | {"no_proxy": "127.0.0.1"}
+
+
+@contextmanager
+def served(server: TCPServer) -> Iterator[str]:
+    """Let a server answer, at the address that is yielded."""
+    with server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_address[1]}"
+        server.shutdown()
+        thread.join()
+
 
 @pytest.fixture
-def hub() -> Iterator[tuple[Hub, str]]:
-    state = Hub()
+def hub(tmp_path: Path) -> Iterator[Hub]:
+    state = Hub(tmp_path)
 
     class Handler(BaseHTTPRequestHandler):
         def _serve(self) -> None:
@@ -120,13 +159,8 @@ def hub() -> Iterator[tuple[Hub, str]]:
         def log_message(self, format: str, *args: object) -> None:
             pass
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
-    thread.start()
-    yield state, f"http://127.0.0.1:{server.server_port}"
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    with served(ThreadingHTTPServer(("127.0.0.1", 0), Handler)) as state.url:
+        yield state
 
 
 def as_run(result: Result, name: str, verdict: str | None = None) -> Result:
@@ -134,126 +168,95 @@ def as_run(result: Result, name: str, verdict: str | None = None) -> Result:
     return result.model_copy(update={"run": run, "verdict": verdict or result.verdict})
 
 
-def publish(result: Result, folder: Path, url: str, *words: str, **env: str) -> CompletedProcess[str]:
-    (folder / "perf.json").write_text(to_text(result))
-    known = {"GITHUB_TOKEN": TOKEN, "GITHUB_API_URL": url, "GITHUB_REPOSITORY": "o/r", "no_proxy": "127.0.0.1"}
-    done = perfflow("publish", "github", "--run", "perf.json", *words, cwd=folder, env=known | env)
-    assert TOKEN not in done.stdout + done.stderr
-    return done
-
-
-def publish_at_once(result: Result, folder: Path, url: str, *words: str) -> CompletedProcess[str]:
-    """Run it in this process, with short pauses before retries."""
-    (folder / "perf.json").write_text(to_text(result))
-    argv = ["publish", "github", "--run", str(folder / "perf.json"), *words]
-    with pytest.MonkeyPatch.context() as patch, redirect_stdout(StringIO()) as out, redirect_stderr(StringIO()) as err:
-        patch.setattr(github_api, "_PAUSES", (0.01, 0.01, 0.01, 0.01))
-        for name, value in (("TOKEN", TOKEN), ("API_URL", url), ("REPOSITORY", "o/r")):
-            patch.setenv(f"GITHUB_{name}", value)
-        patch.setenv("no_proxy", "127.0.0.1")
-        with pytest.raises(SystemExit) as ended:
-            main(argv)
-    return CompletedProcess(argv, int(str(ended.value.code)), out.getvalue(), err.getvalue())
-
-
-def test_a_failing_run_gets_a_comment_and_a_check(hub: tuple[Hub, str], tmp_path: Path) -> None:
-    state, url = hub
+def test_a_failing_run_gets_a_comment_and_a_check(hub: Hub) -> None:
     functions = [blamed(f"f{number}", "src/lib.rs", number + 1) for number in range(60)]
-    done = publish(gated().model_copy(update={"attributions": functions}), tmp_path, url)
+    done = hub.publish(result=gated().model_copy(update={"attributions": functions}))
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == "comment: u1000\ncheck run review:gate:perf: failure\n"
-    assert [item["body"].splitlines()[0] for item in state.comments] == [marker(gated())]
-    assert (state.checks[0]["head_sha"], len(state.checks[0]["output"]["annotations"])) == (HEAD, 50)
-    assert [len(item["output"]["annotations"]) for item in state.patches] == [11]
+    assert [item["body"].splitlines()[0] for item in hub.comments] == [marker(gated())]
+    assert (hub.checks[0]["head_sha"], len(hub.checks[0]["output"]["annotations"])) == (HEAD, 50)
+    assert [len(item["output"]["annotations"]) for item in hub.patches] == [11]
 
 
-def test_the_comment_is_brought_up_to_date_in_place(hub: tuple[Hub, str], tmp_path: Path) -> None:
-    state, url = hub
+def test_the_comment_is_brought_up_to_date_in_place(hub: Hub) -> None:
     for number in range(105):
-        state.add(f"talk {number}", "someone")
-    state.add(comment(as_run(gated(), "run-0")))
-    state.add(comment(gated()), "mallory")
-    state.add(f"quoting {marker(gated())}")
-    done = publish(gated(), tmp_path, url, "--only", "comment")
+        hub.add(f"talk {number}", "someone")
+    hub.add(comment(as_run(gated(), "run-0")))
+    hub.add(comment(gated()), "mallory")
+    hub.add(f"quoting {marker(gated())}")
+    done = hub.publish("--only", "comment")
     assert (done.returncode, done.stdout) == (0, "comment updated: u1105\n")
-    assert len(state.comments) == 108
-    assert "- `run-0` at" in state.comments[105]["body"]
-    assert "- `run-1` at" in state.comments[105]["body"]
-    assert state.comments[106]["body"] == comment(gated()), "someone else's stays as it is"
-    assert state.checks == []
+    assert len(hub.comments) == 108
+    assert "- `run-0` at" in hub.comments[105]["body"]
+    assert "- `run-1` at" in hub.comments[105]["body"]
+    assert hub.comments[106]["body"] == comment(gated()), "someone else's stays as it is"
+    assert hub.checks == []
 
 
-def test_when_pass_turns_into_fail_there_is_a_new_comment(hub: tuple[Hub, str], tmp_path: Path) -> None:
-    state, url = hub
-    state.add(comment(as_run(gated(), "run-0", "pass")))
-    assert publish(gated(), tmp_path, url).stdout.startswith("comment: u1001\n")
-    assert state.folded == ["N1000"]
-    assert "- `run-0` at" in state.comments[1]["body"]
+def test_when_pass_turns_into_fail_there_is_a_new_comment(hub: Hub) -> None:
+    hub.add(comment(as_run(gated(), "run-0", "pass")))
+    assert hub.publish().stdout.startswith("comment: u1001\n")
+    assert hub.folded == ["N1000"]
+    assert "- `run-0` at" in hub.comments[1]["body"]
     # Publish again, as a restarted job does: the check run is updated.
-    assert publish(gated(), tmp_path, url).stdout.startswith("comment updated: u1001\n")
-    assert len(state.comments) == 2
-    assert publish(as_run(gated(), "run-2", "pass"), tmp_path, url).stdout.startswith("comment updated: u1001\n")
+    assert hub.publish().stdout.startswith("comment updated: u1001\n")
+    assert len(hub.comments) == 2
+    assert hub.publish(result=as_run(gated(), "run-2", "pass")).stdout.startswith("comment updated: u1001\n")
 
 
-def test_a_comment_that_cannot_be_folded_is_no_failure(hub: tuple[Hub, str], tmp_path: Path) -> None:
-    state, url = hub
-    state.add(comment(as_run(gated(), "run-0", "pass")))
-    state.closed["POST /graphql"] = 403
-    done = publish(gated(), tmp_path, url)
+def test_a_comment_that_cannot_be_folded_is_no_failure(hub: Hub) -> None:
+    hub.add(comment(as_run(gated(), "run-0", "pass")))
+    hub.closed["POST /graphql"] = 403
+    done = hub.publish()
     assert done.returncode == 0
     assert "could not be minimized" in done.stdout
 
 
-def test_a_run_that_passes_makes_no_first_comment_unless_told(hub: tuple[Hub, str], tmp_path: Path) -> None:
-    state, url = hub
+def test_a_run_that_passes_makes_no_first_comment_unless_told(hub: Hub) -> None:
     passed = as_run(gated(), "run-1", "pass")
-    assert publish(passed, tmp_path, url).returncode == 0
-    assert (state.comments, len(state.checks)) == ([], 1)
-    assert publish(passed, tmp_path, url, "--always", "--only", "comment").returncode == 0
-    assert len(state.comments) == 1
+    assert hub.publish(result=passed).returncode == 0
+    assert (hub.comments, len(hub.checks)) == ([], 1)
+    assert hub.publish("--always", "--only", "comment", result=passed).returncode == 0
+    assert len(hub.comments) == 1
 
 
-def test_a_token_of_ones_own_knows_its_owner(hub: tuple[Hub, str], tmp_path: Path) -> None:
-    state, url = hub
-    state.login = "perf-team"
-    state.add(comment(gated()), "perf-team")
-    assert publish(gated(), tmp_path, url).stdout.startswith("comment updated: u1000\n")
+def test_a_token_of_ones_own_knows_its_owner(hub: Hub) -> None:
+    hub.login = "perf-team"
+    hub.add(comment(gated()), "perf-team")
+    assert hub.publish().stdout.startswith("comment updated: u1000\n")
 
 
-def test_the_pull_request_is_that_of_the_commit_and_nothing_else(hub: tuple[Hub, str], tmp_path: Path) -> None:
-    state, url = hub
+def test_the_pull_request_is_that_of_the_commit_and_nothing_else(hub: Hub) -> None:
     other = "b" * 40
-    done = publish(gated(), tmp_path, url, "--sha", other)
+    done = hub.publish("--sha", other)
     assert done.returncode == 2
     assert "check out the pull request's head commit" in done.stderr
-    assert state.asked == []
-    state.pulls = [item for item in state.pulls if item["number"] != 7]
-    done = publish(gated(), tmp_path, url, "--only", "comment")
+    assert hub.asked == []
+    hub.pulls = [item for item in hub.pulls if item["number"] != 7]
+    done = hub.publish("--only", "comment")
     assert (done.returncode, done.stdout) == (0, "no comment: no open pull request has this commit as its head\n")
-    state.pulls += [{"number": 7, "head": {"sha": HEAD}}, {"number": 8, "head": {"sha": HEAD}}]
-    assert "name one with --pr" in publish(gated(), tmp_path, url).stderr
-    assert publish(gated(), tmp_path, url, "--pr", "7").returncode == 0
+    hub.pulls += [{"number": 7, "head": {"sha": HEAD}}, {"number": 8, "head": {"sha": HEAD}}]
+    assert "name one with --pr" in hub.publish().stderr
+    assert hub.publish("--pr", "7").returncode == 0
 
 
-def test_a_fork_is_told_what_to_do(hub: tuple[Hub, str], tmp_path: Path) -> None:
-    state, url = hub
-    state.closed["POST /repos/o/r/issues/7/comments"] = 403
-    done = publish(gated(), tmp_path, url)
+def test_a_fork_is_told_what_to_do(hub: Hub) -> None:
+    hub.closed["POST /repos/o/r/issues/7/comments"] = 403
+    done = hub.publish()
     assert done.returncode == 3
     assert "403" in done.stderr
     assert "workflow_run" in done.stderr
 
 
-def test_what_is_refused_or_out_of_reach_is_no_pass(hub: tuple[Hub, str], tmp_path: Path) -> None:
-    state, url = hub
-    wrong = publish(gated(), tmp_path, url, GITHUB_TOKEN="ghs_other")  # noqa: S106
+def test_what_is_refused_or_out_of_reach_is_no_pass(hub: Hub) -> None:
+    wrong = hub.publish(env={"GITHUB_TOKEN": "ghs_other"})
     assert wrong.returncode == 3
     assert "Bad credentials Bearer ***" in wrong.stderr
-    assert publish(gated(), tmp_path, "http://127.0.0.1:1").returncode == 3
-    state.closed["GET /repos/o/r/pulls"] = 302
-    state.location = f"{url}/elsewhere"
-    assert publish(gated(), tmp_path, url).returncode == 3
-    assert not any("elsewhere" in item for item in state.asked), "the token follows no redirect"
+    assert hub.publish(env={"GITHUB_API_URL": "http://127.0.0.1:1"}).returncode == 3
+    hub.closed["GET /repos/o/r/pulls"] = 302
+    hub.location = f"{hub.url}/elsewhere"
+    assert hub.publish().returncode == 3
+    assert not any("elsewhere" in item for item in hub.asked), "the token follows no redirect"
 
 
 @pytest.mark.parametrize(
@@ -267,8 +270,9 @@ def test_what_is_refused_or_out_of_reach_is_no_pass(hub: tuple[Hub, str], tmp_pa
         ([], {"GITHUB_API_URL": "file:///etc"}, "only sent over https"),
     ],
 )
-def test_bad_usage_sends_nothing(words: list[str], env: dict[str, str], said: str, tmp_path: Path) -> None:
-    done = publish(gated(), tmp_path, "http://127.0.0.1:1", *words, **env)
+def test_bad_usage_sends_nothing(words: list[str], env: dict[str, str], said: str, hub: Hub) -> None:
+    done = hub.publish(*words, env=env)
+    assert hub.asked == []
     assert done.returncode == 2
     assert said in done.stderr
 
@@ -283,64 +287,58 @@ COMMENTS, CHECKS = "POST /repos/o/r/issues/7/comments", "POST /repos/o/r/check-r
 
 @pytest.mark.parametrize("reply", [LIMIT, SECONDARY, TOO_MANY, BROKEN], ids=["limit", "secondary", "429", "502"])
 @pytest.mark.parametrize("where", [PULLS, USER, COMMENTS, CHECKS])
-def test_what_passes_by_itself_is_tried_again(hub: tuple[Hub, str], tmp_path: Path, reply: Reply, where: str) -> None:
-    state, url = hub
-    state.scripted[where] = [reply]
-    done = publish_at_once(gated(), tmp_path, url)
+def test_what_passes_by_itself_is_tried_again(hub: Hub, reply: Reply, where: str) -> None:
+    hub.scripted[where] = [reply]
+    done = hub.publish_at_once()
     assert (done.returncode, done.stderr) == (0, "")
     # The pull requests are two pages.
-    assert state.asked.count(where) == (3 if where == PULLS else 2)
-    assert (len(state.comments), len(state.checks)) == (1, 1)
+    assert hub.asked.count(where) == (3 if where == PULLS else 2)
+    assert (len(hub.comments), len(hub.checks)) == (1, 1)
 
 
-def test_a_limit_on_the_question_whose_the_token_is_makes_no_second_comment(
-    hub: tuple[Hub, str], tmp_path: Path
-) -> None:
-    state, url = hub
-    state.login = "perf-team"
-    state.add(comment(gated()), "perf-team")
-    state.scripted[USER] = [LIMIT]
-    assert publish(gated(), tmp_path, url).stdout.startswith("comment updated: u1000\n")
+def test_a_limit_on_the_question_whose_the_token_is_makes_no_second_comment(hub: Hub) -> None:
+    hub.login = "perf-team"
+    hub.add(comment(gated()), "perf-team")
+    hub.scripted[USER] = [LIMIT]
+    assert hub.publish().stdout.startswith("comment updated: u1000\n")
     later = str(int(time.time()) + 3000)
     for headers in ({"Retry-After": "3000"}, {"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": later}):
-        state.scripted[USER] = [(403, headers, b'{"message": "API rate limit exceeded for user ID 1."}')]
-        done = publish(gated(), tmp_path, url)
+        hub.scripted[USER] = [(403, headers, b'{"message": "API rate limit exceeded for user ID 1."}')]
+        done = hub.publish()
         assert done.returncode == 3
         assert "GitHub limits the rate of requests: 403 API rate limit exceeded" in done.stderr
         assert re.search("try again in (3000|29[0-9][0-9]) s; the token's permissions are not the reason", done.stderr)
         assert "workflow_run" not in done.stderr, "nothing is said of missing rights"
-    assert len(state.comments) == 1
+    assert len(hub.comments) == 1
 
 
-def test_a_comment_whose_answer_is_lost_is_not_made_twice(hub: tuple[Hub, str], tmp_path: Path) -> None:
-    state, url = hub
-    state.lost = [COMMENTS]
-    done = publish_at_once(gated(), tmp_path, url, "--only", "comment")
+def test_a_comment_whose_answer_is_lost_is_not_made_twice(hub: Hub) -> None:
+    hub.lost = [COMMENTS]
+    done = hub.publish_at_once("--only", "comment")
     assert (done.returncode, done.stdout) == (0, "comment: u1000\n")
-    assert len(state.comments) == 1
+    assert len(hub.comments) == 1
     # The same with a comment of an earlier run that passed.
-    state.comments.clear()
-    state.add(comment(as_run(gated(), "run-0", "pass")))
-    state.lost = [COMMENTS]
-    assert publish_at_once(gated(), tmp_path, url, "--only", "comment").stdout.startswith("comment: u1001\n")
-    assert len(state.comments) == 2
+    hub.comments.clear()
+    hub.add(comment(as_run(gated(), "run-0", "pass")))
+    hub.lost = [COMMENTS]
+    assert hub.publish_at_once("--only", "comment").stdout.startswith("comment: u1001\n")
+    assert len(hub.comments) == 2
 
 
 @pytest.fixture
 def api(monkeypatch: pytest.MonkeyPatch) -> type[GitHub]:
     """The API client with short pauses and time limits."""
     monkeypatch.setenv("no_proxy", "127.0.0.1")
-    monkeypatch.setattr(github_api, "_PAUSES", (0.01, 0.01, 0.01, 0.01))
+    monkeypatch.setattr(github_api, "_PAUSES", SHORT)
     monkeypatch.setattr(github_api, "_TIMEOUT", 0.3)
     return GitHub
 
 
-def test_errors_that_stay_end_after_a_few_tries(hub: tuple[Hub, str], api: type[GitHub]) -> None:
-    state, url = hub
-    state.scripted[PULLS] = [BROKEN] * 50
+def test_errors_that_stay_end_after_a_few_tries(hub: Hub, api: type[GitHub]) -> None:
+    hub.scripted[PULLS] = [BROKEN] * 50
     with pytest.raises(RefusedError, match="502 Bad Gateway"):
-        list(api(url, "o/r", TOKEN).every("pulls"))
-    assert len(state.asked) == 5
+        list(api(hub.url, "o/r", TOKEN).every("pulls"))
+    assert len(hub.asked) == 5
 
 
 @contextmanager
@@ -357,12 +355,8 @@ def raw_server(*parts: bytes, endless: bytes = b"", pause: float = 0.0) -> Itera
                     self.request.sendall(endless)
                     time.sleep(pause)
 
-    with ThreadingTCPServer(("127.0.0.1", 0), Handler) as server:
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
-        thread.start()
-        yield f"http://127.0.0.1:{server.server_address[1]}"
-        server.shutdown()
-        thread.join()
+    with served(ThreadingTCPServer(("127.0.0.1", 0), Handler)) as url:
+        yield url
 
 
 OK = b"HTTP/1.1 200 OK\r\n"

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from tests.cli.real_terminal import TMUX, settled, shell
+from tests.cli.screen import is_golden
 from tests.cli.shell import write
 
 pytestmark = pytest.mark.skipif(TMUX is None, reason="tmux is not installed: apt-get install tmux")
-GOLDEN = Path(__file__).parent / "golden"
 WIDTHS = [60, 80, 160]
 HOSTILE = r"printf '\\033[31mred\\033[2J\\033]0;title\\007 日本 e\\xcc\\x81\\n::error::x\\n' >&2"
 FLOW = f"""
@@ -45,17 +45,6 @@ stages:
 """
 
 
-def same(name: str, lines: list[str]) -> None:
-    """To accept a change, check the .got file, then move it over the golden file."""
-    golden, got = GOLDEN / f"{name}.txt", GOLDEN / f"{name}.txt.got"
-    text = settled(lines)
-    if golden.exists() and golden.read_text(encoding="utf-8") == text:
-        got.unlink(missing_ok=True)
-        return
-    got.write_text(text, encoding="utf-8")
-    raise AssertionError(f"differs from {golden}: see {got}")
-
-
 @pytest.mark.parametrize("width", WIDTHS)
 def test_the_screens_of_a_run_that_fails(width: int, tmp_path: Path) -> None:
     write(tmp_path, FLOW)
@@ -65,9 +54,9 @@ def test_the_screens_of_a_run_that_fails(width: int, tmp_path: Path) -> None:
         (tmp_path / "made").touch()
         timed = term.wait(lambda lines: any("not updated while" in line for line in lines))
         (tmp_path / "measured").touch()
-        same(f"screen-fail-{width}", term.prompt())
-    same(f"screen-start-{width}", start)
-    same(f"screen-timed-{width}", timed)
+        is_golden(f"screen-fail-{width}", settled(term.prompt()))
+    is_golden(f"screen-start-{width}", settled(start))
+    is_golden(f"screen-timed-{width}", settled(timed))
 
 
 @pytest.mark.parametrize("width", WIDTHS)
@@ -79,13 +68,13 @@ def test_the_screens_of_a_run_that_passes_and_one_that_is_interrupted(width: int
         (tmp_path / name).touch()
     with shell(tmp_path, width) as term:
         term.type("perfflow run flow.yaml", "Enter")
-        same(f"screen-pass-{width}", term.prompt())
+        is_golden(f"screen-pass-{width}", settled(term.prompt()))
     (tmp_path / "made").unlink()
     with shell(tmp_path, width) as term:
         term.type("perfflow run slow.yaml", "Enter")
         term.wait(lambda lines: any(line.startswith("▶ build     a-st") for line in lines))
         term.type("C-c")
-        same(f"screen-interrupted-{width}", term.prompt())
+        is_golden(f"screen-interrupted-{width}", settled(term.prompt()))
 
 
 def test_a_window_made_narrower_and_wider_loses_no_line(tmp_path: Path) -> None:

@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 import time
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -36,8 +35,23 @@ def lines(path: Path) -> int:
     return path.read_text().count("\n") if path.exists() else 0
 
 
-def has_lines(path: Path, number: int) -> bool:
-    return lines(path) >= number
+def wait_for_lines(path: Path, number: int) -> None:
+    wait_until(lambda: lines(path) >= number, f"{path.name} was not written")
+
+
+def stop(process: subprocess.Popen[str]) -> None:
+    process.send_signal(signal.SIGTSTP)
+    wait_until(lambda: state(process.pid) == "T", "perfflow did not stop")
+
+
+def stand_still(process: subprocess.Popen[str], path: Path, seconds: float) -> None:
+    """Stop perfflow for some time, in which its children write nothing, and let it go on."""
+    stop(process)
+    wait_until(lambda: all_still(process.pid), "its children did not stop")
+    before = lines(path)
+    time.sleep(seconds)
+    assert lines(path) == before
+    process.send_signal(signal.SIGCONT)
 
 
 @pytest.mark.parametrize(
@@ -50,15 +64,8 @@ def test_what_runs_stands_still_and_the_sample_is_taken_again(tmp_path: Path, co
     process = start(*command, "--json", cwd=tmp_path)
     try:
         for name, reached in (("ticks", 2), ("counter", 6)):
-            path = tmp_path / name
-            wait_until(partial(has_lines, path, reached), f"{name} was not written")
-            process.send_signal(signal.SIGTSTP)
-            wait_until(lambda: state(process.pid) == "T", "perfflow did not stop")
-            wait_until(lambda: all_still(process.pid), "its children did not stop")
-            before = lines(path)
-            time.sleep(STOP)
-            assert lines(path) == before
-            process.send_signal(signal.SIGCONT)
+            wait_for_lines(tmp_path / name, reached)
+            stand_still(process, tmp_path / name, STOP)
         out, err = process.communicate(timeout=3 * DEADLINE)
     finally:
         # A stopped process would hold the machine, and later tests would wait for it.
@@ -89,21 +96,15 @@ def test_the_live_view_stops_what_runs_too(tmp_path: Path) -> None:
         env=env | {"TERM": "xterm-256color"},
         stdout=subprocess.DEVNULL,
         stderr=theirs,
+        text=True,
         process_group=0,
     )
     os.close(theirs)
     ticks = tmp_path / "ticks"
     try:
         for _ in range(2):
-            before = lines(ticks)
-            wait_until(partial(has_lines, ticks, before + 2), "the step does not go on")
-            process.send_signal(signal.SIGTSTP)
-            wait_until(lambda: state(process.pid) == "T", "perfflow did not stop")
-            wait_until(lambda: all_still(process.pid), "its children did not stop")
-            before = lines(ticks)
-            time.sleep(0.5)
-            assert lines(ticks) == before
-            process.send_signal(signal.SIGCONT)
+            wait_for_lines(ticks, lines(ticks) + 2)
+            stand_still(process, ticks, 0.5)
         (tmp_path / "enough").touch()
         assert process.wait(DEADLINE) == 3  # it measures nothing
         shown = os.read(ours, 65536).decode()
@@ -123,8 +124,7 @@ def test_a_stopped_run_in_line_keeps_nobody_waiting(tmp_path: Path, monkeypatch:
         assert process.stderr is not None
         while "in line" not in (said := process.stderr.readline()):
             assert said, "it never waited"
-        process.send_signal(signal.SIGTSTP)
-        wait_until(lambda: state(process.pid) == "T", "perfflow did not stop")
+        stop(process)
     with machine_alone("the next", 1, lambda _: None):
         pass
     process.send_signal(signal.SIGCONT)

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import io
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -53,27 +50,6 @@ def test_what_is_no_terminal_has_no_edge(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setenv("COLUMNS", "60")
     assert style_of(io.TextIOWrapper(io.BytesIO())).width == NO_EDGE
     assert style_of(None).width == NO_EDGE
-
-
-@pytest.mark.parametrize(
-    ("environ", "ascii"),
-    [
-        ({"LANG": "C"}, True),
-        ({"LC_ALL": "POSIX", "LANG": "C.UTF-8"}, True),
-        ({"LANG": "C.UTF-8"}, False),
-        ({"LANG": "C", "PYTHONUTF8": "1"}, False),
-        ({}, False),
-    ],
-)
-def test_the_c_locale_gets_ascii(environ: dict[str, str], ascii: bool, tmp_path: Path) -> None:
-    write(tmp_path, "stages:\n  verify:\n    - {id: tests, run: 'echo é; exit 3'}\n")
-    names = ("LANG", "LC_ALL", "LC_CTYPE", "PYTHONUTF8", "PYTHONIOENCODING")
-    env = {name: value for name, value in os.environ.items() if name not in names} | environ
-    done = subprocess.run(
-        [sys.executable, "-m", "perfflow", "run", "flow.yaml"], cwd=tmp_path, env=env, capture_output=True, check=False
-    )
-    assert done.stdout.startswith(b"x FAIL" if ascii else "✗ FAIL".encode())
-    assert done.stderr.isascii() is ascii
 
 
 def test_nothing_is_cut_in_a_log(tmp_path: Path) -> None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import multiprocessing
-import subprocess
 from pathlib import Path
 
 from perfflow.store import result_file
 from perfflow.store.result_file import CalibrationEntry, CalibrationFinding
+from tests.cli.running import samples_of
 from tests.cli.shell import perfflow, start, write
 
 AT_ONCE = 4
@@ -29,18 +29,16 @@ stages:
 """
 
 
-def all_of(processes: list[subprocess.Popen[str]]) -> list[tuple[int, str, str]]:
-    ended = []
-    for process in processes:
-        out, err = process.communicate(timeout=900)
-        ended.append((process.returncode, out, err))
-    return ended
+def at_once(folder: Path, *words: str) -> list[tuple[int, str, str]]:
+    """Start a command several times, and return the status, output and errors of each."""
+    processes = [start(*words, cwd=folder) for _ in range(AT_ONCE)]
+    said = [process.communicate(timeout=900) for process in processes]
+    return [(process.returncode, *texts) for process, texts in zip(processes, said, strict=True)]
 
 
 def test_runs_at_once_have_folders_of_their_own_and_measure_one_at_a_time(tmp_path: Path) -> None:
     write(tmp_path, FLOW)
-    words = ["run", "flow.yaml", "--json", "--unproven=pass", "--progress", "off"]
-    ended = all_of([start(*words, cwd=tmp_path) for _ in range(AT_ONCE)])
+    ended = at_once(tmp_path, "run", "flow.yaml", "--json", "--unproven=pass", "--progress", "off")
     assert [status for status, _, _ in ended] == [0] * AT_ONCE, ended
     ids = {json.loads(out)["run"]["id"] for _, out, _ in ended}
     runs = tmp_path / ".perfflow/runs"
@@ -48,14 +46,12 @@ def test_runs_at_once_have_folders_of_their_own_and_measure_one_at_a_time(tmp_pa
     assert len(ids) == AT_ONCE
     assert (runs / "latest").resolve().name in ids
     for name in ids:
-        events = [json.loads(line) for line in (runs / name / "events.jsonl").read_text().splitlines()]
-        assert [event["pair"] for event in events if event["event"] == "sample"] == list(range(4))
+        assert [event["pair"] for event in samples_of(runs / name)] == list(range(4))
 
 
 def test_of_runs_into_one_folder_one_is_made(tmp_path: Path) -> None:
     write(tmp_path, FLOW)
-    words = ["run", "flow.yaml", "--out", "there", "--unproven=pass", "--progress", "off"]
-    ended = all_of([start(*words, cwd=tmp_path) for _ in range(AT_ONCE)])
+    ended = at_once(tmp_path, "run", "flow.yaml", "--out", "there", "--unproven=pass", "--progress", "off")
     assert sorted(status for status, _, _ in ended) == [0, *[2] * (AT_ONCE - 1)], ended
     assert perfflow("report", "there", "--unproven=pass", cwd=tmp_path).returncode == 0
 
@@ -63,7 +59,7 @@ def test_of_runs_into_one_folder_one_is_made(tmp_path: Path) -> None:
 def test_of_baselines_saved_at_once_under_one_name_one_is_kept(tmp_path: Path) -> None:
     write(tmp_path, FLOW)
     assert perfflow("run", "flow.yaml", "--unproven=pass", cwd=tmp_path).returncode == 0
-    ended = all_of([start("baseline", "save", "same", cwd=tmp_path) for _ in range(AT_ONCE)])
+    ended = at_once(tmp_path, "baseline", "save", "same")
     assert sorted(status for status, _, _ in ended) == [0, *[2] * (AT_ONCE - 1)], ended
     assert sum("a baseline called same already exists" in err for _, _, err in ended) == AT_ONCE - 1
     assert perfflow("baseline", "show", "same", cwd=tmp_path).returncode == 0

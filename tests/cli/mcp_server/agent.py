@@ -56,25 +56,30 @@ class Agent:
 
 
 @asynccontextmanager
-async def session(folder: Path, *flags: str, env: dict[str, str] | None = None) -> AsyncIterator[Agent]:
+async def session(folder: Path, *flags: str) -> AsyncIterator[Agent]:
     """Start a server in a folder and connect a client to it."""
-    server = StdioServerParameters(
-        command=sys.executable,
-        args=["-m", "perfflow", "mcp", *flags],
-        cwd=folder,
-        env={**os.environ, **(env or {})},
-    )
+    args = ["-m", "perfflow", "mcp", *flags]
+    server = StdioServerParameters(command=sys.executable, args=args, cwd=folder, env=dict(os.environ))
     with tempfile.NamedTemporaryFile("w", suffix=".log") as log:
         async with Client(stdio_client(server, errlog=log.file)) as client:  # type: ignore[arg-type]
             await client.list_tools()
             yield Agent(client, Path(log.name))
 
 
-def talk(folder: Path, script: Callable[[Agent], Awaitable[T]], *flags: str, env: dict[str, str] | None = None) -> T:
+def ask(folder: Path, flags: str, *calls: tuple[str, dict[str, Any]]) -> list[ToolAnswer]:
+    """Return the answers to calls of tools, one after the other in a new session."""
+
+    async def script(agent: Agent) -> list[ToolAnswer]:
+        return [await agent.call(name, **arguments) for name, arguments in calls]
+
+    return talk(folder, script, *flags.split())
+
+
+def talk(folder: Path, script: Callable[[Agent], Awaitable[T]], *flags: str) -> T:
     """Run an agent's script in a new session."""
 
     async def talking() -> T:
-        async with session(folder, *flags, env=env) as agent:
+        async with session(folder, *flags) as agent:
             return await script(agent)
 
     return anyio.run(talking)

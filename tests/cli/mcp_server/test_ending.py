@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ import pytest
 
 from tests.cli.mcp_server.agent import Agent, ToolAnswer, session, talk
 from tests.cli.mcp_server.conftest import new_cost
+from tests.cli.running import RUN, events_of, is_left, samples_of, wait_until
 
 LONG = """\
 perfflow: 1
@@ -49,15 +49,6 @@ def mark(project: Path, request: pytest.FixtureRequest) -> str:
     return f"sleep {number}"
 
 
-def events(project: Path) -> list[dict[str, Any]]:
-    lines = (project / ".perfflow" / "runs" / "latest" / "events.jsonl").read_text().splitlines()
-    return [json.loads(line) for line in lines]
-
-
-def is_left(mark: str) -> bool:
-    return subprocess.run(["pgrep", "-f", mark], capture_output=True, check=False).returncode == 0
-
-
 async def until(is_so: Callable[[], bool], what: str) -> None:
     with anyio.move_on_after(60):
         while not is_so():  # noqa: ASYNC110
@@ -68,8 +59,10 @@ async def until(is_so: Callable[[], bool], what: str) -> None:
 
 def ended(project: Path, mark: str) -> Callable[[], bool]:
     """Return whether all processes of a run are gone, it is marked as interrupted, and its last file is written."""
-    receipt = project / ".perfflow" / "runs" / "latest" / "receipt.json"
-    return lambda: not is_left(mark) and events(project)[-1]["event"] == "interrupted" and receipt.is_file()
+    run = project / RUN
+    return lambda: (
+        not is_left(mark) and events_of(run)[-1]["event"] == "interrupted" and (run / "receipt.json").is_file()
+    )
 
 
 async def cancelled(agent: Agent, mark: str, tool: str, **arguments: Any) -> None:
@@ -116,7 +109,7 @@ def test_a_cancelled_judgement_is_resumed_by_the_same_call(project: Path, mark: 
     said = talk(project, script, "--allow-run")
     assert said.data["decision"] == "rejected"
     assert said.data["tried"]["reason"]
-    assert [event["event"] for event in events(project)].count("resumed") == 1
+    assert [event["event"] for event in events_of(project / RUN)].count("resumed") == 1
 
 
 def test_a_comparison_that_is_cancelled_ends(project: Path) -> None:
@@ -170,13 +163,9 @@ class Raw:
     def __init__(self, folder: Path, *flags: str) -> None:
         argv = [sys.executable, "-m", "perfflow", "mcp", *flags]
         pipe = subprocess.PIPE
-        self.process = subprocess.Popen(argv, cwd=folder, stdin=pipe, stdout=pipe, stderr=pipe)
-        hello = {
-            "protocolVersion": "2025-06-18",
-            "capabilities": {},
-            "clientInfo": {"name": "raw", "version": "1"},
-        }
-        self.ask(0, "initialize", hello)
+        self.process = subprocess.Popen(argv, cwd=folder, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL)
+        who = {"name": "raw", "version": "1"}
+        self.ask(0, "initialize", {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": who})
         assert self.answer(0)["result"]["serverInfo"]["name"] == "perfflow"
         self.send(json.dumps({"jsonrpc": "2.0", "method": "notifications/initialized"}).encode())
 
@@ -200,35 +189,27 @@ class Raw:
         assert self.process.stdin is not None
         self.process.stdin.close()
         status = self.process.wait(60)
-        for stream in (self.process.stdout, self.process.stderr):
-            assert stream is not None
-            stream.close()
+        assert self.process.stdout is not None
+        self.process.stdout.close()
         return status
-
-
-def wait_for(is_so: Callable[[], bool], what: str) -> None:
-    deadline = time.monotonic() + 60
-    while not is_so():
-        assert time.monotonic() < deadline, what
-        time.sleep(0.05)
 
 
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 130), (signal.SIGINT, 130), (signal.SIGKILL, -9)])
 def test_a_server_that_is_ended_leaves_nothing_running(project: Path, mark: str, number: int, status: int) -> None:
     server = Raw(project, "--allow-run")
     server.ask(1, "tools/call", {"name": "run", "arguments": {"workflow": "long"}})
-    wait_for(lambda: is_left(mark), "the step never started")
+    wait_until(lambda: is_left(mark), "the step never started")
     server.process.send_signal(number)
     assert server.process.wait(60) == status
-    wait_for(ended(project, mark), "the run did not end")
-    assert len([event for event in events(project) if event["event"] == "sample"]) == 3
+    wait_until(ended(project, mark), "the run did not end")
+    assert len(samples_of(project / RUN)) == 3
     server.close()
 
 
 def test_a_client_that_goes_away_in_the_middle_ends_the_run(project: Path, mark: str) -> None:
     server = Raw(project, "--allow-run")
     server.ask(1, "tools/call", {"name": "run", "arguments": {"workflow": "long"}})
-    wait_for(lambda: is_left(mark), "the step never started")
+    wait_until(lambda: is_left(mark), "the step never started")
     assert server.close() == 0
     assert ended(project, mark)()
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.cli.mcp_server.agent import Agent, ToolAnswer, talk
+from tests.cli.mcp_server.agent import Agent, ask, talk
 from tests.cli.mcp_server.conftest import COUNTED, new_cost
 
 RUNNING: dict[str, dict[str, Any]] = {
@@ -50,22 +51,30 @@ def test_a_session_that_may_run_workflows_takes_no_commands(project: Path) -> No
 
 
 def test_a_budget_is_cut_to_that_of_the_server(project: Path) -> None:
-    async def script(agent: Agent) -> tuple[ToolAnswer, ToolAnswer, ToolAnswer]:
-        more = await agent.call("run", workflow="counted", budget="2h")
-        usual = await agent.call("run", workflow="counted")
-        return more, usual, await agent.call("run", workflow="counted", budget="soon")
-
-    more, usual, wrong = talk(project, script, "--allow-run", "--budget", "7s")
+    asked = [{"budget": "2h"}, {}, {"budget": "soon"}]
+    calls = [("run", {"workflow": "counted", **budget}) for budget in asked]
+    more, usual, wrong = ask(project, "--allow-run --budget 7s", *calls)
     assert more.data["notes"] == [
         "the budget of 7200 s was cut to 7 s, the limit of the server (perfflow mcp --budget)"
     ]
     for said in (more, usual):
-        events = (Path(said.data["folder"]) / "result.json").read_text()
-        assert '"budget": 7.0' in events
+        assert '"budget": 7.0' in (Path(said.data["folder"]) / "result.json").read_text()
     assert usual.data["notes"] == []
     assert "write 90s, 10m or 1h 30m" in wrong.error
 
 
+HOTSPOT = {
+    "step": "look",
+    "benchmark": "cost",
+    "tree": "baseline",
+    "location": "f",
+    "line": 1,
+    "share": 0.5,
+    "unit": "time",
+    "source": "perf",
+    "cause": "",
+    "impact": "",
+}
 PLACES = [
     "../outside.yaml",
     "/etc/passwd",
@@ -100,62 +109,58 @@ def hostile(project: Path) -> Path:
     return project
 
 
-def test_workflows_are_those_of_the_project_and_the_library(hostile: Path) -> None:
-    async def script(agent: Agent) -> None:
-        for place in PLACES:
-            for name in ("plan", "run", "bisect", "judge_patch"):
-                arguments = {"plan": {"workflow": place}}.get(name) or {**RUNNING[name], "workflow": place}
-                said = await agent.call(name, **arguments)
-                assert said.error, f"{name} {place[:50]!r}"
-                assert "unexpected" not in said.error
-            assert (await agent.call("validate", workflows=[place])).error
-        assert "leads out of the project" in (await agent.call("plan", workflow="linked")).error
-        assert "leads out of the project" in (await agent.call("plan", workflow="../outside.yaml")).error
-        assert "did you mean 'counted'" in (await agent.call("plan", workflow="conted")).error
-        (shipped,) = (await agent.call("validate", workflows=["lib:two-commands"])).data["files"]
-        assert shipped["valid"]
+def require_errors(folder: Path, flags: str, calls: Sequence[tuple[str, dict[str, Any]]]) -> None:
+    for (name, arguments), said in zip(calls, ask(folder, flags, *calls), strict=True):
+        assert said.error, f"{name} {arguments!r:.100}"
+        assert "unexpected" not in said.error
 
-    talk(hostile, script, "--allow-commands")
+
+def test_workflows_are_those_of_the_project_and_the_library(hostile: Path) -> None:
+    given = {"plan": {}, **RUNNING}
+    calls = [(name, {**arguments, "workflow": place}) for name, arguments in given.items() for place in PLACES]
+    require_errors(hostile, "--allow-commands", [*calls, *(("validate", {"workflows": [place]}) for place in PLACES)])
+    linked, outside, misspelt, shipped = ask(
+        hostile,
+        "--allow-commands",
+        *(("plan", {"workflow": name}) for name in ("linked", "../outside.yaml", "conted")),
+        ("validate", {"workflows": ["lib:two-commands"]}),
+    )
+    assert "leads out of the project" in linked.error
+    assert "leads out of the project" in outside.error
+    assert "did you mean 'counted'" in misspelt.error
+    assert [file["valid"] for file in shipped.data["files"]] == [True]
     assert not (hostile / ".perfflow" / "runs").exists()
     assert not (hostile.parent / "starts").exists()
 
 
 def test_runs_are_found_by_their_ids_alone(hostile: Path) -> None:
-    async def script(agent: Agent) -> None:
-        for run in ("../../..", "/tmp", "", "a/b", "nope", "--out=x", "x" * 20_000, "a\0b"):
-            for name in ("explain", "hotspots"):
-                assert (await agent.call(name, run=run)).error, f"{name} {run[:50]!r}"
-            said = await agent.call("run", workflow="counted", resume=run)
-            assert said.error, f"resume {run[:50]!r}"
-
-    talk(hostile, script, "--allow-run")
+    runs = ("../../..", "/tmp", "", "a/b", "nope", "--out=x", "x" * 20_000, "a\0b")
+    calls = [(name, {"run": run}) for name in ("explain", "hotspots") for run in runs]
+    calls += [("run", {"workflow": "counted", "resume": run}) for run in runs]
+    require_errors(hostile, "--allow-run", calls)
     assert not (hostile / ".perfflow" / "runs").exists()
 
 
 def test_options_do_not_come_in_by_arguments(project: Path) -> None:
-    async def script(agent: Agent) -> None:
-        for name, arguments in (
-            ("run", {"workflow": "counted", "only": ["--out=x"]}),
-            ("run", {"workflow": "counted", "stages": ["--trust"]}),
-            ("run", {"workflow": "counted", "base": "--output=x"}),
-            ("run", {"workflow": "counted", "params": {"--out": "x"}}),
-            ("run", {"workflow": "counted", "params": {"line=1 --out": "x"}}),
-            ("run", {"workflow": "counted", "unknown": 1}),
-            ("run", {"workflow": ["counted"]}),
-            ("bisect", {"workflow": "counted", "good": "--all"}),
-            ("bisect", {"workflow": "counted", "good": "--upload-pack=touch x"}),
-            ("bisect", {"workflow": "counted", "good": "HEAD", "benchmark": "a\0b"}),
-            ("compare", {"old": "", "new": "true"}),
-            ("compare", {"old": "sh -c 'open", "new": "true"}),
-            ("compare", {"old": "true", "new": "true", "runs": 0}),
-            ("compare", {"old": "x" * 20_000, "new": "true"}),
-            ("hotspots", {"limit": 0}),
-            ("hotspots", {"limit": 10**9}),
-        ):
-            said = await agent.call(name, **arguments)
-            assert said.error, f"{name} {arguments}"
-
-    talk(project, script, "--allow-commands")
+    calls: list[tuple[str, dict[str, Any]]] = [
+        ("run", {"workflow": "counted", "only": ["--out=x"]}),
+        ("run", {"workflow": "counted", "stages": ["--trust"]}),
+        ("run", {"workflow": "counted", "base": "--output=x"}),
+        ("run", {"workflow": "counted", "params": {"--out": "x"}}),
+        ("run", {"workflow": "counted", "params": {"line=1 --out": "x"}}),
+        ("run", {"workflow": "counted", "unknown": 1}),
+        ("run", {"workflow": ["counted"]}),
+        ("bisect", {"workflow": "counted", "good": "--all"}),
+        ("bisect", {"workflow": "counted", "good": "--upload-pack=touch x"}),
+        ("bisect", {"workflow": "counted", "good": "HEAD", "benchmark": "a\0b"}),
+        ("compare", {"old": "", "new": "true"}),
+        ("compare", {"old": "sh -c 'open", "new": "true"}),
+        ("compare", {"old": "true", "new": "true", "runs": 0}),
+        ("compare", {"old": "x" * 20_000, "new": "true"}),
+        ("hotspots", {"limit": 0}),
+        ("hotspots", {"limit": 10**9}),
+    ]
+    require_errors(project, "--allow-commands", calls)
     assert not (project / "x").exists()
 
 
@@ -219,7 +224,8 @@ def test_lines_outside_of_the_project_are_not_shown(project: Path) -> None:
         run = await agent.call("run", workflow="counted", stages=["build", "baseline"])
         path = Path(run.data["folder"]) / "result.json"
         result = json.loads(path.read_text())
-        result["hotspots"] = [hotspot(number, file) for number, file in enumerate((str(secret), "linked.py", "costs"))]
+        named = (str(secret), "linked.py", "costs")
+        result["hotspots"] = [{**HOTSPOT, "rank": rank, "file": file} for rank, file in enumerate(named)]
         path.write_text(json.dumps(result))
         said = await agent.call("hotspots", run=run.data["id"], context=1)
         away, linked, own = said.data["hotspots"]
@@ -229,20 +235,3 @@ def test_lines_outside_of_the_project_are_not_shown(project: Path) -> None:
         assert own["lines"] == ["100"]
 
     talk(project, script, "--allow-run")
-
-
-def hotspot(rank: int, file: str) -> dict[str, Any]:
-    return {
-        "rank": rank,
-        "step": "look",
-        "benchmark": "cost",
-        "tree": "baseline",
-        "location": "f",
-        "file": file,
-        "line": 1,
-        "share": 0.5,
-        "unit": "time",
-        "source": "perf",
-        "cause": "",
-        "impact": "",
-    }

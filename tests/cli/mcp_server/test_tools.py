@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from perfflow.model.version import VERSION
-from tests.cli.mcp_server.agent import Agent, ToolAnswer, talk
+from tests.cli.mcp_server.agent import Agent, ToolAnswer, ask, talk
 from tests.cli.mcp_server.conftest import commit, new_cost, new_file
 from tests.repositories import git
 
@@ -60,11 +60,8 @@ def test_agents_list_plan_and_validate(project: Path) -> None:
 
 
 def test_a_run_is_judged_and_explained(project: Path) -> None:
-    async def script(agent: Agent) -> tuple[ToolAnswer, ToolAnswer, ToolAnswer]:
-        ran = await agent.call("run", workflow="counted", budget="30s")
-        return ran, await agent.call("explain"), await agent.call("hotspots", run=ran.data["id"])
-
-    ran, explained, hot = talk(project, script, "--allow-run")
+    run = ("run", {"workflow": "counted", "budget": "30s"})
+    ran, explained, hot = ask(project, "--allow-run", run, ("explain", {}), ("hotspots", {"run": "latest"}))
     assert (ran.error, ran.data["verdict"], ran.data["gate"]) == ("", "pass", "pass")
     assert [(row["name"], row["baseline"]["value"]) for row in ran.data["benchmarks"]] == [("cost", 100.0)]
     assert [(item["requirement"], item["status"]) for item in ran.data["targets"]] == [("<200", "met")]
@@ -80,11 +77,7 @@ def test_a_run_is_judged_and_explained(project: Path) -> None:
 
 def test_a_run_says_what_failed(project: Path) -> None:
     (project / "broken").write_text("")
-
-    async def script(agent: Agent) -> ToolAnswer:
-        return await agent.call("run", workflow="counted", stages=["build", "baseline"])
-
-    said = talk(project, script, "--allow-run")
+    (said,) = ask(project, "--allow-run", ("run", {"workflow": "counted", "stages": ["build", "baseline"]}))
     assert said.data["verdict"] in ("fail", "error")
     assert said.data["failed_steps"][0]["id"] == "make"
     assert said.data["gate"] == "fail"
@@ -92,11 +85,7 @@ def test_a_run_says_what_failed(project: Path) -> None:
 
 def test_a_run_with_a_base_compares_both_trees(project: Path) -> None:
     commit(project, "slower", costs="150\n")
-
-    async def script(agent: Agent) -> ToolAnswer:
-        return await agent.call("run", workflow="counted", base="HEAD~1")
-
-    said = talk(project, script, "--allow-run")
+    (said,) = ask(project, "--allow-run", ("run", {"workflow": "counted", "base": "HEAD~1"}))
     (row,) = said.data["benchmarks"]
     assert (row["decision"], row["level"], row["change"]["value"]) == ("regressed", "action", 0.5)
     assert (said.data["verdict"], said.data["gate"]) == ("fail", "fail")
@@ -114,12 +103,10 @@ def test_two_commands_are_compared(project: Path) -> None:
 
 
 def test_patches_are_kept_or_rejected_with_figures(project: Path) -> None:
-    async def script(agent: Agent) -> list[ToolAnswer]:
-        patches = (new_file("wrong", "x"), new_file("broken", "x"), new_file("note", "x"), new_cost(40), new_cost(95))
-        return [await agent.call("judge_patch", workflow="counted", patch=text, why="a try") for text in patches]
-
     before = git(project, "status", "--porcelain"), (project / "costs").read_text()
-    found = talk(project, script, "--allow-run")
+    patches = (new_file("wrong", "x"), new_file("broken", "x"), new_file("note", "x"), new_cost(40), new_cost(95))
+    calls = [("judge_patch", {"workflow": "counted", "patch": text, "why": "a try"}) for text in patches]
+    found = ask(project, "--allow-run", *calls)
     assert [said.error for said in found] == [""] * 5
     wrong, broken, useless, good, small = (said.data for said in found)
     assert [item["decision"] for item in (wrong, broken, useless, small)] == ["rejected"] * 4
@@ -140,17 +127,11 @@ def test_a_patch_stands_in_for_the_candidates_of_the_workflow(project: Path) -> 
     flow = project / "workflows" / "counted.yaml"
     own = "    steps:\n      - {id: submitted, technique: io, run: echo 1 > costs}\n  verify:"
     flow.write_text(flow.read_text().replace("  verify:", own))
-
-    async def script(agent: Agent) -> ToolAnswer:
-        return await agent.call(
-            "judge_patch", workflow="counted", patch=new_cost(50), why="by vectors", technique="compute"
-        )
-
-    said = talk(project, script, "--allow-run")
+    arguments = {"workflow": "counted", "patch": new_cost(50), "why": "by vectors", "technique": "compute"}
+    (said,) = ask(project, "--allow-run", ("judge_patch", arguments))
     assert said.data["decision"] == "kept", said
-    assert [(item["technique"], item["why"]) for item in said.data["run"]["optimizations"]] == [
-        ("compute", "by vectors")
-    ]
+    (tried,) = said.data["run"]["optimizations"]
+    assert (tried["technique"], tried["why"]) == ("compute", "by vectors")
 
 
 def test_a_bisection_names_the_commit(project: Path) -> None:
@@ -158,11 +139,7 @@ def test_a_bisection_names_the_commit(project: Path) -> None:
         commit(project, f"change {number}", note=str(number))
     slow = commit(project, "slower", costs="150\n")
     commit(project, "later", note="later")
-
-    async def script(agent: Agent) -> ToolAnswer:
-        return await agent.call("bisect", workflow="counted", good="HEAD~5")
-
-    said = talk(project, script, "--allow-run")
+    (said,) = ask(project, "--allow-run", ("bisect", {"workflow": "counted", "good": "HEAD~5"}))
     assert said.data["outcome"] == "found", said
     assert (said.data["first_bad"]["revision"], said.data["first_bad"]["files"]) == (slow, ["costs"])
     assert said.data["regression"]["change"]["value"] == 0.5
