@@ -101,7 +101,7 @@ def command(
     opened = open_workflow(workflow, settings)
     opened.require_usable(to_run=True, trust=trust)
     for problem in opened.problems:
-        click.echo(problem.render(), err=True)
+        tell(f"{problem.render()}\n")
     folder = find(opened.root, resume) if resume else None
     if placement := placed(executor, None, settings, detach=False):
         if out or resume:

@@ -57,7 +57,7 @@ def command(
     opened = open_workflow(workflow, settings)
     opened.require_usable(to_run=True, trust=trust)
     for problem in opened.problems:
-        click.echo(problem.render(), err=True)
+        tell(f"{problem.render()}\n")
     if placement := placed(executor, None, settings, detach=False):
         asked = [workflow, *(f"--set={setting}" for setting in settings), *(f"--only={step}" for step in only)]
         asked += [f"--trials={trials}", f"--budget={budget}", *([f"--seed={seed}"] if seed is not None else [])]

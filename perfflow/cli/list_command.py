@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from perfflow.cli.output import say, say_page
+from perfflow.cli.output import say, say_page, tell
 from perfflow.cli.style import style_of
 from perfflow.execute.prepare import Inspection
 from perfflow.jobs.catalog import descriptions
@@ -44,7 +44,7 @@ def command(word: str, as_json: bool) -> None:
         if not any(found.values()):
             raise UserError.of(f"no workflow and no tool is about {word!r}", "`perfflow list` shows all")
     for text in descriptions.listed_warnings():
-        click.echo(f"warning: {visible(text)}", err=True)
+        tell(f"warning: {visible(text)}\n")
     if as_json:
         say(json.dumps(found, ensure_ascii=False, indent=1))
         return

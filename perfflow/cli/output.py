@@ -92,6 +92,7 @@ def tell(text: str) -> None:
     global _waiting  # noqa: PLW0603 (one stream a process)
     if sys.stderr is None:
         return
+    text = text if style_of(sys.stderr).unicode else ascii_text(text)
     try:
         number = sys.stderr.fileno()
     except (io.UnsupportedOperation, ValueError):  # not a file descriptor, so it cannot be full

@@ -9,7 +9,7 @@ from dataclasses import replace
 import click
 
 from perfflow.cli.options import BENCHMARKS, seconds
-from perfflow.cli.output import say, say_page
+from perfflow.cli.output import say, say_page, tell
 from perfflow.cli.style import style_of
 from perfflow.jobs.catalog import descriptions
 from perfflow.jobs.catalog.descriptions import LEFT_OUT, SKIPPED, preview
@@ -128,5 +128,5 @@ def print_plan(
         lacking = tuple(replace(problem, severity=Severity.WARNING) for problem in lacking)
     problems = (problem for problem in opened.problems if not (in_trees and problem.rule == ONE_SIDED))
     for problem in (*problems, *opened.unavailable, *lacking):
-        click.echo(problem.render(), err=True)
+        tell(f"{problem.render()}\n")
     return int(Exit.USAGE if any(problem.severity is Severity.ERROR for problem in lacking) else Exit.PASS)

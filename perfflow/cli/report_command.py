@@ -12,7 +12,7 @@ from perfflow.cli.bisect_command import print_bisection
 from perfflow.cli.calibrate_command import print_findings
 from perfflow.cli.console import exit_of, print_verdict, shown_path
 from perfflow.cli.options import UNPROVEN
-from perfflow.cli.output import say
+from perfflow.cli.output import say, tell
 from perfflow.jobs.bisect.bisect import show_again
 from perfflow.jobs.calibrate.calibrate import known_of_this_machine, write_page
 from perfflow.jobs.rejudge.rejudge import Rejudged, rejudge
@@ -91,7 +91,7 @@ def command(
         return _bisection(place, as_json=as_json, unproven=unproven)
     again = rejudge(place, thresholds, out, template)
     if again.note:
-        click.echo(f"note: {again.note}", err=True)
+        tell(f"note: {again.note}\n")
     if template:
         say(render_own(again.result, template))
         return int(exit_of(again.result, unproven=unproven))
@@ -113,7 +113,7 @@ def _show(page: Path, *, opened: bool) -> None:
     """Print the path of a page, and open it if ``opened``."""
     say(shown_path(page))
     if opened and not webbrowser.open(page.resolve().as_uri()):
-        click.echo("note: no browser was found; open the file yourself, or set BROWSER to a browser", err=True)
+        tell("note: no browser was found; open the file yourself, or set BROWSER to a browser\n")
 
 
 def _calibration(root: Path, *, only_path: bool, opened: bool, as_json: bool) -> int:

@@ -242,7 +242,7 @@ def perform(options: RunOptions) -> int:
         return _skip(opened, why, Path(left_out))
     # Base and head are the two sides that a target on a change needs.
     problems = (problem for problem in opened.problems if not (base and problem.rule == ONE_SIDED))
-    click.echo("".join(f"{problem.render()}\n" for problem in problems), nl=False, err=True)
+    tell("".join(f"{problem.render()}\n" for problem in problems))
     if base and options.progress != "off" and not options.resumed:
         _tell_plan(opened, selected, base, options.head, total)
     words = _words(options, base)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from perfflow.cli.output import say
+from perfflow.cli.output import say, tell
 from perfflow.library import search_path
 from perfflow.model.errors import Exit, Problem, Severity, UserError, in_file_order
 from perfflow.plan.plan import MISSING
@@ -84,12 +84,12 @@ def _checked(name: str, settings: tuple[str, ...]) -> ValidatedFile:
 
 def _print_text(checked: ValidatedFile) -> None:
     for problem in checked.problems:
-        click.echo(problem.render(), err=True)
+        tell(f"{problem.render()}\n")
     if checked.steps is None:
         return
     name, errors, count = visible(checked.name), checked.errors, len(checked.problems)
     if errors:
-        click.echo(f"{name}: {errors} error{'s' if errors > 1 else ''}", err=True)
+        tell(f"{name}: {errors} error{'s' if errors > 1 else ''}\n")
         return
     warnings = f", {count} warning{'s' if count > 1 else ''}" if count else ""
     say(f"{name}: ok, {checked.steps} step{'' if checked.steps == 1 else 's'}{warnings}")

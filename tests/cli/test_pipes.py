@@ -67,6 +67,16 @@ def test_a_stderr_that_nobody_reads_stops_nothing(
         process.kill()
 
 
+def test_a_warning_that_has_no_reader_stops_nothing(tmp_path: Path) -> None:
+    write(tmp_path, "name: checks\nstages: {verify: [{run: touch ran}]}\n")
+    out, into = os.pipe()
+    os.close(out)
+    process = started(tmp_path, "run", "flow.yaml", stdout=subprocess.DEVNULL, stderr=into)
+    os.close(into)
+    assert process.wait(DEADLINE) == 3  # nothing was measured
+    assert (tmp_path / "ran").exists()
+
+
 def test_a_verdict_waits_for_its_reader_and_holds_nothing_meanwhile(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
