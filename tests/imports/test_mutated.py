@@ -1,26 +1,34 @@
-"""A few hundred mutated inputs for every parser that has no contract: files to compare, `parse`, and tool files."""
+"""Damaged input is an error or read right, by every parser that has no contract: files, ``parse``, and tool files.
+
+``PERFFLOW_FUZZ_EXAMPLES`` sets the number of examples, as of every test with generated inputs.
+"""
 
 from __future__ import annotations
 
 import json
 import os
+import shutil
 import tempfile
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
+from perfflow.model.errors import UserError
 from perfflow.model.readings import Reading, Usage
 from perfflow.testing import tool_of_file
 from perfflow.testing.contract import files_of
 from perfflow.testing.mutations import GOOD, Answer, Outcome, Parser, answer_of, answer_of_readings, run, summary
 from perfflow.tools import parsed_output
-from perfflow.tools import read_file as imports
 from perfflow.tools.adapter import Call
+from perfflow.tools.read_file import is_perfflow_result, read
+from tests.damage import damaged
+from tests.imports.harness import CASES, DATA, TOOLS, check_sane, source
+from tests.tools.harness import DATA as OF_STEPS
 
-ROOT = Path(__file__).parents[1]
-CAPTURED, IMPORTED = ROOT / "tools" / "data", ROOT / "imports" / "data"
 EXAMPLES = int(os.environ["PERFFLOW_FUZZ_EXAMPLES"])
 SEED = int(os.environ.get("PERFFLOW_FUZZ_SEED", "1"))
 _LINES = r"^(?P<benchmark>\S+) took (?P<time>\S+) ms, (?P<calls>\S+) calls"
@@ -41,14 +49,8 @@ stacks: a.folded
 _PRINTED = b"starting\ndecode took 12.5 ms, 1,200 calls\nencode took 0.75 ms, 3 calls\ndecode took 13 ms, 1,250 calls\n"
 
 
-def parsers() -> list[Parser]:
-    """Return the parsers that no contract mutates."""
-    tools = sorted(folder.name for folder in IMPORTED.iterdir() if folder.is_dir() and folder.name != "programs")
-    return [*map(_import, tools), *_printed(), *_tool_files()]
-
-
 def _import(name: str) -> Parser:
-    folders = sorted(path for path in (IMPORTED / name).glob("*/*") if path.is_dir())
+    folders = sorted(path for path in (DATA / name).glob("*/*") if path.is_dir())
     cases = [
         {file: text for file, text in files_of(path).items() if "/" not in file or "/new/" in file} for path in folders
     ]
@@ -57,7 +59,7 @@ def _import(name: str) -> Parser:
 
 def _of_import(folder: Path) -> Answer:
     (entry,) = folder.iterdir()
-    found = imports.read(entry)
+    found = read(entry)
     return Answer({key: summary(values) for key, values in found.benchmarks.items()}, found.warnings)
 
 
@@ -71,25 +73,19 @@ def _printed() -> list[Parser]:
     of_lines = partial(parsed_output.from_regex, patterns=[_LINES], units={"time": "ms", "calls": "1"}, samples=True)
     columns = {"benchmark": "name", "time": "seconds"}
     of_csv = partial(parsed_output.from_csv, columns=columns, units={"time": "s"}, samples=True)
-    parse = {
-        "parse json": (of_json, document),
-        "parse regex": (of_lines, {"stdout": _PRINTED}),
-        "parse csv": (of_csv, {"stdout": table}),
-    }
     return [
-        Parser(name, [files], partial(_of_text, read), ends=name == "parse json")
-        for name, (read, files) in parse.items()
+        Parser("parse json", [document], partial(_of_text, of_json)),
+        Parser("parse regex", [{"stdout": _PRINTED}], partial(_of_text, of_lines), ends=False),
+        Parser("parse csv", [{"stdout": table}], partial(_of_text, of_csv), ends=False),
     ]
 
 
 def _tool_files() -> list[Parser]:
     """A tool file's own figures, with a line that marks their end, and its folded stacks."""
-    folded = files_of(CAPTURED / "perf" / "6.1.192" / "dwarf")["stacks.folded"]
-    figures = _declared(_TOOL)
-    stacks = _declared(_STACKS)
+    folded = files_of(OF_STEPS / "perf" / "6.1.192" / "dwarf")["stacks.folded"]
     return [
-        Parser("tool file", [{"stdout": _PRINTED + b"done\n"}], figures),
-        Parser("tool file stacks", [{"a.folded": folded}], stacks, ends=False),
+        Parser("tool file", [{"stdout": _PRINTED + b"done\n"}], _declared(_TOOL)),
+        Parser("tool file stacks", [{"a.folded": folded}], _declared(_STACKS), ends=False),
     ]
 
 
@@ -106,12 +102,14 @@ def _declared(text: str) -> Callable[[Path], Answer]:
     return read
 
 
-def _of_text(read: Callable[[str], Sequence[Reading]], folder: Path) -> Answer:
+def _of_text(reader: Callable[[str], Sequence[Reading]], folder: Path) -> Answer:
     (path,) = folder.iterdir()
-    return Answer(answer_of_readings(read(path.read_bytes().decode("utf-8", "replace"))))
+    return Answer(answer_of_readings(reader(path.read_bytes().decode("utf-8", "replace"))))
 
 
-PARSERS = {parser.name: parser for parser in parsers()}
+_FOLDERS = sorted(folder.name for folder in DATA.iterdir() if folder.is_dir() and folder.name != "programs")
+PARSERS = {parser.name: parser for parser in [*map(_import, _FOLDERS), *_printed(), *_tool_files()]}
+"""The parsers that no contract mutates."""
 
 
 @pytest.mark.parametrize("name", PARSERS)
@@ -121,3 +119,43 @@ def test_a_mutated_input_is_an_error_or_read_right(name: str) -> None:
     assert not bad, tally.defects
     assert tally.outcomes[Outcome.ERROR]
     assert tally.outcomes[Outcome.RIGHT]
+
+
+SOURCES = {tool: [source(case) for case in CASES if case.relative_to(DATA).parts[0] == tool] for tool in TOOLS}
+
+
+@pytest.mark.parametrize("tool", TOOLS)
+def test_a_damaged_file(tool: str) -> None:
+    @settings(database=None, suppress_health_check=list(HealthCheck))
+    @given(st.data())
+    def check(data: st.DataObject) -> None:
+        original = data.draw(st.sampled_from(SOURCES[tool]))
+        with tempfile.TemporaryDirectory() as temporary:
+            copy = Path(temporary) / original.name
+            (shutil.copytree if original.is_dir() else shutil.copy)(original, copy)
+            files = [copy] if copy.is_file() else sorted(file for file in copy.rglob("*.json") if "new" in file.parts)
+            file = data.draw(st.sampled_from(files))
+            file.write_bytes(data.draw(damaged(file.read_bytes())))
+            _check(copy)
+
+    check()
+
+
+@settings(database=None, suppress_health_check=list(HealthCheck))
+@given(content=st.binary(max_size=200))
+def test_any_bytes(content: bytes) -> None:
+    with tempfile.TemporaryDirectory() as temporary:
+        path = Path(temporary) / "file"
+        path.write_bytes(content)
+        _check(path)
+
+
+def _check(path: Path) -> None:
+    assert not is_perfflow_result(path)
+    try:
+        check_sane(read(path))
+    except UserError as error:
+        (problem,) = error.problems
+        assert problem.hint
+        assert f"{problem.message}{problem.hint}".isprintable()
+        assert len(problem.message) < 1500

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import sysconfig
 import time
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ import pytest
 
 from perfflow.execute import prepare
 from perfflow.model.errors import ToolOutputError
-from perfflow.model.readings import Parsed, Usage
+from perfflow.model.readings import Parsed, Reading, Usage
 from perfflow.model.similar import kebab
 from perfflow.testing.contract import check_sane
 from perfflow.tools.adapter import Adapter, Call, Invocation
@@ -40,7 +41,9 @@ def compiler(source: Path, target: Path) -> list[str]:
     language = "c++" if source.suffix == ".cpp" else "cc"
     # With optimization, crash.c would not crash and leaks.c would not allocate.
     level = "-O2" if source.stem in {"hot", "gbench", "kernels_cpu"} else "-O1" if source.stem == "allocs" else "-O0"
-    libraries = {"gbench": ["-lbenchmark", "-lpthread"], "tiny": ["-static", "-nostdlib"]}.get(source.stem, [])
+    libraries = {"gbench": ["-lbenchmark", "-lpthread"], "tiny": ["-static", "-nostdlib"], "waits": ["-lpthread"]}.get(
+        source.stem, []
+    )
     return [language, "-g", level, "-w", "-o", str(target), str(source), *libraries]
 
 
@@ -167,6 +170,11 @@ def parsed_of(ran: Ran) -> Parsed:
 
 def values_of(parsed: Parsed) -> dict[str, float]:
     return {reading.metric: reading.value for reading in parsed.readings}
+
+
+def values_by_name(readings: Iterable[Reading]) -> dict[tuple[str, str], float]:
+    """Return the values by benchmark and metric."""
+    return {(reading.benchmark, reading.metric): reading.value for reading in readings}
 
 
 def failure_seen(ran: Ran) -> bool:

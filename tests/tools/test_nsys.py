@@ -1,4 +1,7 @@
-"""``nsys`` on databases and tables: sums, overlap, nesting, both generations, damaged and hostile files."""
+"""``nsys`` on databases and tables: sums, overlap, nesting, both generations, damaged and hostile files.
+
+The real one (some 600 MB) runs if it is on PATH, without a GPU: ranges and calls of the operating system.
+"""
 
 # ruff: noqa: S608 (names of tables are constants)
 
@@ -10,10 +13,14 @@ import os
 import random
 import shutil
 import sqlite3
+import subprocess
 import sys
-from collections.abc import Mapping
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pydantic import TypeAdapter
@@ -25,9 +32,11 @@ from perfflow.testing.contract import check_sane
 from perfflow.testing.mutations import cut, damage
 from perfflow.tools.nvidia import nsys_report, nsys_sqlite, nsys_stats
 from perfflow.tools.nvidia.nsys_report import NsysReport
-from tests.cli.shell import perfflow
-from tests.tools.harness import USAGE, call_of, run, tool, values_of
-from tests.tools.nsys.databases import PLANTED, REAL, SAXPY, Rows, build, kernel
+from tests.tools.flows import run_flow
+from tests.tools.harness import call_of, parsed_of, run, tool, values_of, why
+from tests.tools.nsys import headers
+from tests.tools.nsys.databases import PLANTED, REAL, build, kernel
+from tests.tools.tables import refusals
 
 SAMPLES = os.environ.get("PERFFLOW_NSYS_SAMPLES", "")
 """Folder with exports of nsys 2025.3 from a machine with a GPU, which are not part of the project."""
@@ -74,20 +83,16 @@ def test_figures_of_both_generations(version: str, tmp_path: Path) -> None:
     saxpy = spots["void saxpy<float>(int, float *)", "device time"]
     assert saxpy.share == pytest.approx(2000 / 2650)
     assert saxpy.cause == "measured: 2 launches, median 1 us, grid 256x1x1, block 128x1x1, 24 registers"
-    assert spots["cudaMemcpy", "time"].share == pytest.approx(2500 / 3200)
-    assert spots["cudaLaunchKernel", "time"].share == pytest.approx(60 / 3200)
-    assert spots["step", "time"].share == pytest.approx(500 / 3200)
-    assert spots["CCCL:transpose", "time"].share == pytest.approx(100 / 3200)
+    calls = {"cudaMemcpy": 2500, "cudaLaunchKernel": 60, "step": 500, "CCCL:transpose": 100}
+    assert {name: spots[name, "time"].share * 3200 for name in calls} == pytest.approx(calls)
 
 
 def test_what_the_driver_says_of_the_gpu(tmp_path: Path) -> None:
     (device,) = nsys_sqlite.read(build(tmp_path / "a.sqlite")).devices
-    assert device.name == "Model GPU (0)"
-    assert device.bandwidth == 320e9
+    assert (device.name, device.bandwidth) == ("Model GPU (0)", 320e9)
     assert device.about == "compute capability 7.5, 40 SMs, 1590 MHz at most"
     (peak,) = _read(tmp_path, str(tmp_path / "a.sqlite")).peaks
-    assert (peak.metric, peak.value) == ("bandwidth", 320e9)
-    assert "Model GPU" in peak.how
+    assert (peak.metric, peak.value, "Model GPU" in peak.how) == ("bandwidth", 320e9, True)
 
 
 def test_each_gpu_is_idle_for_itself(tmp_path: Path) -> None:
@@ -168,8 +173,7 @@ def test_nothing_of_the_environment_is_kept(tmp_path: Path) -> None:
 def test_a_report_is_read_without_nsys(tmp_path: Path) -> None:
     build(tmp_path / "a.sqlite")
     step = {"id": "there", "uses": "nsys", "with": {"report": "a.sqlite"}}
-    (tmp_path / "flow.yaml").write_text(json.dumps({"perfflow": 1, "stages": {"profile": [step]}}))
-    done = perfflow("run", "flow.yaml", "--out", "out", cwd=tmp_path, path=BARE, measured=True)
+    done = run_flow(tmp_path, {"profile": [step]}, path=BARE, measured=True)
     assert done.returncode == 0, done.stderr
     assert "gpu_idle" in done.stdout
     left = {file.name: file.read_bytes() for file in (tmp_path / "out").rglob("*") if file.is_file()}
@@ -183,8 +187,7 @@ def test_a_report_is_read_without_nsys(tmp_path: Path) -> None:
 @pytest.mark.skipif(bool(shutil.which("nsys", path=BARE)), reason="nsys is installed here")
 def test_without_nsys_a_step_says_how_to_install_it(tmp_path: Path) -> None:
     step = {"id": "gpu", "uses": "nsys", "with": {"command": "touch began"}}
-    (tmp_path / "flow.yaml").write_text(json.dumps({"perfflow": 1, "stages": {"baseline": [step]}}))
-    done = perfflow("run", "flow.yaml", "--out", "out", cwd=tmp_path, path=BARE, measured=True)
+    done = run_flow(tmp_path, {"baseline": [step]}, path=BARE, measured=True)
     assert done.returncode == 3, done.stdout + done.stderr
     assert "nsys is not on PATH; install it: apt-get install nsight-systems" in done.stdout + done.stderr
     assert not (tmp_path / "began").exists()
@@ -205,16 +208,6 @@ def test_the_words_for_nsys(tmp_path: Path) -> None:
         "--capture-range-end=stop", "--nvtx-capture=a b@c", "/bin/true", "-x",
     )  # fmt: skip
     assert step.env == {"NSYS_NVTX_PROFILER_REGISTER_ONLY": "0"}
-
-
-def _tampered(folder: Path, *statements: str) -> Path:
-    path = build(folder / "a.sqlite")
-    connection = sqlite3.connect(path)
-    for statement in statements:
-        connection.execute(statement)
-    connection.commit()
-    connection.close()
-    return path
 
 
 ENDLESS = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT x AS start, x + 1 AS end FROM n"
@@ -239,7 +232,9 @@ ENDLESS = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELEC
     ],
 )
 def test_a_hostile_database(statement: str, wanted: str, tmp_path: Path) -> None:
-    path = _tampered(tmp_path, *statement.split("; "))
+    path = build(tmp_path / "a.sqlite")
+    with closing(sqlite3.connect(path)) as connection:
+        connection.executescript(statement)
     if wanted in ("", "kernel_launches"):
         assert ("kernel_launches" in values_of(_read(tmp_path, str(path)))) == bool(wanted)
     else:
@@ -295,17 +290,12 @@ TRACE = (
 )
 
 
-def _tables(folder: Path, *, later: bool) -> str:
-    folder.mkdir(exist_ok=True)
-    for name, text in TABLES.items():
-        table = name.removeprefix("rep_").removesuffix(".csv")
-        (folder / f"rep_{LATER[table] if later else table}.csv").write_text(text)
-    return str(folder / "rep_*.csv")
-
-
 @pytest.mark.parametrize("later", [False, True])
 def test_tables_of_both_generations(later: bool, tmp_path: Path) -> None:
-    parsed = _read(tmp_path, _tables(tmp_path / "tables", later=later))
+    for name, text in TABLES.items():
+        table = name.removeprefix("rep_").removesuffix(".csv")
+        (tmp_path / f"rep_{LATER[table] if later else table}.csv").write_text(text)
+    parsed = _read(tmp_path, str(tmp_path / "rep_*.csv"))
     assert values_of(parsed) == pytest.approx(
         {
             "kernel_time_sum": 1e-6,
@@ -325,19 +315,16 @@ def test_tables_of_both_generations(later: bool, tmp_path: Path) -> None:
 
 
 def test_tables_as_json(tmp_path: Path) -> None:
-    (tmp_path / "a.json").write_text(
-        json.dumps([{"Total Time (us)": 1.5, "Instances": 1, "Med (us)": 1.5, "Min (us)": 1.5, "Max (us)": 1.5,
-                     "Name": "saxpy"}], indent=2)
-    )  # fmt: skip
+    times = {"Total Time (us)": 1.5, "Med (us)": 1.5, "Min (us)": 1.5, "Max (us)": 1.5}
+    (tmp_path / "a.json").write_text(json.dumps([{**times, "Instances": 1, "Name": "saxpy"}], indent=2))
     assert values_of(_read(tmp_path, str(tmp_path / "a.json"))) == {"kernel_time_sum": 1.5e-6, "kernel_launches": 1}
 
 
 def test_a_table_of_all_kernels_tells_when_a_gpu_was_idle(tmp_path: Path) -> None:
     (tmp_path / "rep_cuda_gpu_trace.csv").write_text(TRACE)
     values = values_of(_read(tmp_path, str(tmp_path / "rep_cuda_gpu_trace.csv")))
-    assert values["gpu_idle"] == pytest.approx(0.2)
-    assert values["memcpy_bandwidth"] == pytest.approx(8e9)
-    assert values["kernel_launches"] == 2
+    wanted = {"gpu_idle": 0.2, "memcpy_bandwidth": 8e9, "kernel_launches": 2}
+    assert {metric: values[metric] for metric in wanted} == pytest.approx(wanted)
 
 
 def test_a_table_whose_columns_are_quoted(tmp_path: Path) -> None:
@@ -353,39 +340,26 @@ def test_a_report_without_kernels_says_so(tmp_path: Path) -> None:
     assert not any("no kernel" in item for item in _read(tmp_path, str(build(tmp_path / "a.sqlite"))).warnings)
 
 
-@pytest.mark.parametrize(
-    ("content", "wanted"),
-    [
-        ("{}", "a figure or a table of it is missing"),
-        ('{"kernels": [', "damaged"),
-        ('{"kernels": [{"name": "k"}]}', "kernels.0.calls"),
-        ('{"kernel": []}', "damaged"),
-        ('{"error": "what\\u001b[31m"}', "what?"),
-        ('{"threads": 1e999, "api": []}', "not valid"),
-        ('{"devices": [{"name": "G", "busy": 2.0, "span": 1.0}]}', "was busy for 2 of 1 ns"),
-        (
-            '{"os": [{"name": "a", "calls": 1, "total": 1, "low": 0, "median": 2, "high": 1}]}',
-            "the times of 'a' are impossible",
-        ),
-        ('{"os": [{"name": "a", "calls": 1, "total": true, "low": 0, "median": 0, "high": 1}]}', "os.0.total"),
-    ],
+ROW = '{"os": [{"name": "a", "calls": 1, "total": %s, "low": 0, "median": %d, "high": 1}]}'
+test_damaged_sums_are_no_report = refusals(
+    *("nsys", "nsys.json"),
+    ("{}", "a figure or a table of it is missing"),
+    ('{"kernels": [', "damaged"),
+    ('{"kernels": [{"name": "k"}]}', r"kernels\.0\.calls"),
+    ('{"kernel": []}', "damaged"),
+    ('{"error": "what\\u001b[31m"}', r"what\?"),
+    ('{"threads": 1e999, "api": []}', "not valid"),
+    ('{"devices": [{"name": "G", "busy": 2.0, "span": 1.0}]}', "was busy for 2 of 1 ns"),
+    (ROW % ("1", 2), "the times of 'a' are impossible"),
+    (ROW % ("true", 0), r"os\.0\.total"),
 )
-def test_damaged_sums_are_no_report(content: str, wanted: str, tmp_path: Path) -> None:
-    (tmp_path / "nsys.json").write_text(content)
-    with pytest.raises(ToolOutputError) as caught:
-        tool("nsys").parse(call_of("nsys", tmp_path, "/bin/true"), USAGE)
-    assert wanted in str(caught.value)
-    assert str(caught.value).isprintable()
 
 
 @pytest.mark.parametrize(
     ("text", "wanted"),
     [
         ("", "is empty"),
-        (
-            "Processing...\nSKIPPED: rep.sqlite does not contain CUDA kernel data.\n",
-            "does not contain CUDA kernel data",
-        ),
+        ("Processing...\nSKIPPED: rep.sqlite does not contain CUDA kernel data.\n", "contain CUDA kernel data"),
         (TABLES["rep_cudaapisum.csv"][:-9], "cut short"),
         (TABLES["rep_cudaapisum.csv"].replace(",900,", ",9,"), "are impossible"),
         (TABLES["rep_cudaapisum.csv"].replace("(ns)", "(weeks)"), "unit 'weeks'"),
@@ -414,11 +388,10 @@ def test_reports_that_are_none(tmp_path: Path) -> None:
 
 
 def test_the_whole_report_goes_through_json(tmp_path: Path) -> None:
-    rows: Mapping[str, Rows] = SAXPY
-    report = nsys_sqlite.read(build(tmp_path / "a.sqlite", rows))
+    report = nsys_sqlite.read(build(tmp_path / "a.sqlite"))
     assert TypeAdapter(NsysReport).validate_json(report.to_json()) == report
     assert NsysReport().holds_nothing
-    assert tool("nsys").parse(run("nsys", tmp_path / "out", report=str(tmp_path / "a.sqlite")).call, USAGE).readings
+    assert _read(tmp_path, str(tmp_path / "a.sqlite")).readings
 
 
 @pytest.mark.skipif(not SAMPLES, reason="set PERFFLOW_NSYS_SAMPLES to a folder with exports of nsys 2025.3 from a T4")
@@ -438,3 +411,134 @@ def test_real_exports_of_a_gpu(tmp_path: Path) -> None:
     assert sums.api == as_json.api
     trace = nsys_stats.read([samples / "pi_gputrace_head200.csv"])
     assert {row.name for row in trace.kernels} == {row.name for row in sums.kernels}
+
+
+# The real one
+
+SECRET = "planted-4c6f-in-the-environment"  # noqa: S105 (what must be found nowhere)
+needs_nsys = pytest.mark.skipif(
+    not shutil.which("nsys"),
+    reason="nsys is not on PATH (apt-get install nsight-systems from Debian's non-free); captured reports stand in",
+)
+
+
+@pytest.fixture(scope="module")
+def ranges(tmp_path_factory: pytest.TempPathFactory) -> str:
+    try:
+        return str(headers.build(tmp_path_factory.mktemp("nvtx") / "ranges"))
+    except FileNotFoundError as error:
+        pytest.skip(str(error))
+
+
+def _wait(is_so: Callable[[], bool], seconds: float) -> bool:
+    """Wait until it is so, or for so long; return whether it is."""
+    end = time.monotonic() + seconds
+    while not is_so() and time.monotonic() < end:
+        time.sleep(0.05)
+    return is_so()
+
+
+@pytest.fixture
+def alone() -> Iterator[None]:
+    """Check that no process and no private folder of nsys remain after the test."""
+    before = _agents(), set(Path(tempfile.gettempdir()).glob("perfflow-nsys-*"))
+    yield
+    assert _wait(lambda: not _agents() - before[0], 10)
+    assert set(Path(tempfile.gettempdir()).glob("perfflow-nsys-*")) <= before[1]
+
+
+def _agents() -> set[int]:
+    """Return the running processes of nsys that this user can inspect."""
+    found = set()
+    for entry in Path("/proc").iterdir():
+        try:
+            name = str((entry / "exe").readlink()) if entry.name.isdecimal() else ""
+        except OSError:
+            continue
+        if Path(name).name in ("nsys", "nsys-launcher"):
+            found.add(int(entry.name))
+    return found
+
+
+@needs_nsys
+@pytest.mark.usefixtures("alone")
+def test_ranges_and_calls(ranges: str, tmp_path: Path) -> None:
+    parsed = parsed_of(run("nsys", tmp_path / "out", ranges))
+    report = json.loads((tmp_path / "out" / "nsys.json").read_text())
+    assert {row["name"]: row["calls"] for row in report["ranges"]} == {"epoch": 1, "load": 3, "step": 3, "whole": 1}
+    assert [row["calls"] for row in report["os"] if row["name"] == "usleep"] == [7]
+    assert {spot.location for spot in parsed.hotspots} == {"epoch", "load", "step"}
+    assert any("no kernel was recorded" in warning for warning in parsed.warnings)
+
+
+@needs_nsys
+def test_only_a_range(ranges: str, tmp_path: Path) -> None:
+    keys: dict[str, Any] = {"trace": ["nvtx", "osrt"], "capture-range": "nvtx:load"}
+    run("nsys", tmp_path / "out", ranges, **keys).parse()
+    report = json.loads((tmp_path / "out" / "nsys.json").read_text())
+    assert {row["name"]: row["calls"] for row in report["ranges"]} == {"load": 1}
+    ran = run("nsys", tmp_path / "never", ranges, **{**keys, "capture-range": "nvtx:absent"})
+    with pytest.raises(ToolOutputError, match="was never entered"):
+        ran.parse()
+
+
+@needs_nsys
+@pytest.mark.usefixtures("alone")
+def test_a_duration_ends_the_program(tmp_path: Path) -> None:
+    ran = run("nsys", tmp_path / "out", "/bin/sh", "-c", "while :; do sleep 0.1; done", trace=["osrt"], duration="1s")
+    assert ran.status == 0
+    ran.parse()
+
+
+@needs_nsys
+def test_a_program_that_fails(tmp_path: Path) -> None:
+    assert "exit status 3" in why("nsys", call_of("nsys", tmp_path / "out", "/bin/sh", "-c", "exit 3"))
+    assert "exit status" in why("nsys", call_of("nsys", tmp_path / "bad", "/bin/true", trace=["no-such-thing"]))
+
+
+def _holding_the_secret(folder: Path) -> list[str]:
+    files = [file for file in folder.rglob("*") if file.is_file() and SECRET.encode() in file.read_bytes()]
+    return sorted(file.name for file in files)
+
+
+@needs_nsys
+@pytest.mark.usefixtures("alone")
+@pytest.mark.parametrize("keep", [False, True])
+def test_the_environment_reaches_no_file_of_a_run(keep: bool, tmp_path: Path) -> None:
+    step = {"id": "gpu", "uses": "nsys", "with": {"command": "/bin/sleep 0.1", "keep-report": keep}}
+    done = run_flow(tmp_path, {"baseline": [step]}, env={"PLANTED": SECRET}, measured=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert _holding_the_secret(tmp_path / "out") == (["report.nsys-rep", "report.sqlite"] if keep else [])
+    assert ("all its secrets: do not publish" in (tmp_path / "out" / "result.json").read_text()) == keep
+
+
+@needs_nsys
+@pytest.mark.usefixtures("alone")
+def test_a_time_limit_leaves_nothing_behind(tmp_path: Path) -> None:
+    step = {"id": "gpu", "uses": "nsys", "timeout": "3s", "with": {"command": "/bin/sleep 61.5"}}
+    done = run_flow(tmp_path, {"baseline": [step]}, env={"PLANTED": SECRET}, measured=True)
+    assert done.returncode == 3, done.stdout + done.stderr
+    assert "time limit of 3 s" in done.stdout + done.stderr
+    assert not _holding_the_secret(tmp_path / "out")
+    running = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout
+    assert "sleep 61.5" not in running
+
+
+@needs_nsys
+@pytest.mark.usefixtures("alone")
+def test_a_killed_run_leaves_no_recording(tmp_path: Path) -> None:
+    """SIGKILL of perfflow leaves no recording of nsys, which would contain the environment."""
+    program = tmp_path / "program"
+    program.write_text('#!/bin/sh\necho "$TMPDIR" > began\nexec sleep 62.5\n')
+    program.chmod(0o755)
+    step = {"id": "gpu", "uses": "nsys", "with": {"command": "./program"}}
+    (tmp_path / "flow.yaml").write_text(json.dumps({"perfflow": 1, "stages": {"baseline": [step]}}))
+    theirs, run_by = tmp_path / "theirs", [sys.executable, "-m", "perfflow", "run", "flow.yaml", "--out", "out"]
+    theirs.mkdir()
+    env = {**os.environ, "TMPDIR": str(theirs), "PLANTED": SECRET, "PERFFLOW_LOCK_FILE": str(tmp_path / "lock")}
+    with subprocess.Popen(run_by, cwd=tmp_path, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as child:
+        _wait((tmp_path / "began").exists, 60)
+        child.kill()
+    assert (tmp_path / "began").read_text().strip() == str(theirs)
+    assert _wait(lambda: not any(file.is_file() for file in theirs.rglob("*")), 20)
+    assert not _holding_the_secret(tmp_path / "out")

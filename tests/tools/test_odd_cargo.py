@@ -14,7 +14,8 @@ from perfflow.model.readings import BATCH
 from perfflow.tools.adapter import Call, Effort, Pace
 from perfflow.tools.rust import cargo_bench
 from perfflow.tools.rust.drivers import cargo_suite
-from tests.tools.harness import USAGE, call_of, tool
+from tests.tools.harness import USAGE, call_of, tool, values_by_name
+from tests.tools.tables import answers, refusals, refused_by
 
 BUILD, BENCH = tool("cargo-build"), tool("cargo-bench")
 FINISHED = {"reason": "build-finished", "success": True}
@@ -25,22 +26,25 @@ def _argv(**options: Any) -> tuple[str, ...]:
     return BUILD.invocations(call_of("cargo-build", Path("/tmp/out"), **options))[0].argv[3:]
 
 
+RELEASE = ("--profile=release", "--bins")
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({}, ["--profile=release", "--bins"]),
-        ({"bins": False, "benches": True, "profile": "bench"}, ["--profile=bench", "--bench=*"]),
-        ({"bins": ["a", "b"]}, ["--profile=release", "--bin=a", "--bin=b"]),
-        ({"bins": "a", "tests": "t"}, ["--profile=release", "--bin=a", "--test=t"]),
-        ({"features": ["x", "y"], "default_features": False}, [*_argv(), "--features=x,y", "--no-default-features"]),
-        ({"features": "x y", "package": "p,q"}, [*_argv(), "--package=p", "--package=q", "--features=x,y"]),
-        ({"workspace": True, "all_features": True}, [*_argv(), "--workspace", "--all-features"]),
-        ({"locked": True, "offline": True, "args": "-j 1"}, [*_argv(), "--locked", "--offline", "-j", "1"]),
+        ({}, RELEASE),
+        ({"bins": False, "benches": True, "profile": "bench"}, ("--profile=bench", "--bench=*")),
+        ({"bins": ["a", "b"]}, ("--profile=release", "--bin=a", "--bin=b")),
+        ({"bins": "a", "tests": "t"}, ("--profile=release", "--bin=a", "--test=t")),
+        ({"features": ["x", "y"], "default_features": False}, (*RELEASE, "--features=x,y", "--no-default-features")),
+        ({"features": "x y", "package": "p,q"}, (*RELEASE, "--package=p", "--package=q", "--features=x,y")),
+        ({"workspace": True, "all_features": True}, (*RELEASE, "--workspace", "--all-features")),
+        ({"locked": True, "offline": True, "args": "-j 1"}, (*RELEASE, "--locked", "--offline", "-j", "1")),
     ],
     ids=str,
 )
-def test_what_is_built(options: dict[str, Any], words: list[str]) -> None:
-    assert list(_argv(**options)) == words
+def test_what_is_built(options: dict[str, Any], words: tuple[str, ...]) -> None:
+    assert _argv(**options) == words
 
 
 # Printed by divan 0.1.14 with --test, in which each benchmark runs once; (ignored) is from its source.
@@ -90,22 +94,23 @@ def test_cargo_starts_in_the_crate(tmp_path: Path) -> None:
     assert lists.argv[-1] == "^z"
 
 
-@pytest.mark.parametrize(
-    ("identity", "name"),
-    [
-        ("path+file:///a/b#name@0.1.0", "name"),
-        ("path+file:///a/b#0.1.0", "b"),
-        ("registry+https://github.com/rust-lang/crates.io-index#serde@1.0.0", "serde"),
-        ("git+https://github.com/x/y?branch=z#1.2.3", "y"),
-        ("old 0.1.0 (path+file:///a/b)", "old"),
-    ],
+test_the_name_in_a_package_id = answers(
+    cargo_suite.package_name,
+    ("path+file:///a/b#name@0.1.0", "name"),
+    ("path+file:///a/b#0.1.0", "b"),
+    ("registry+https://github.com/rust-lang/crates.io-index#serde@1.0.0", "serde"),
+    ("git+https://github.com/x/y?branch=z#1.2.3", "y"),
+    ("old 0.1.0 (path+file:///a/b)", "old"),
 )
-def test_the_name_in_a_package_id(identity: str, name: str) -> None:
-    assert cargo_suite.package_name(identity) == name
 
 
-def _said(folder: Path, *messages: object) -> Call:
-    (folder / "cargo.json").write_text("".join(f"{json.dumps(message)}\n" for message in messages))
+def _said(*messages: object) -> str:
+    return "".join(f"{json.dumps(message)}\n" for message in messages)
+
+
+def _built(folder: Path, *artifacts: object) -> Call:
+    """Return a call in whose folder cargo said that it built these."""
+    (folder / "cargo.json").write_text(_said(*artifacts, FINISHED))
     return call_of("cargo-build", folder)
 
 
@@ -119,67 +124,48 @@ def _artifact(name: str, kind: str = "bin", package: str = "p", path: str = "") 
 def test_outputs_are_named_after_what_was_built(tmp_path: Path) -> None:
     lib = {**_artifact("p", "lib"), "executable": None}
     artifacts = [_artifact("hot-loop"), _artifact("hot-loop", "bench"), _artifact("x", "example"), lib]
-    found = BUILD.build.results(_said(tmp_path, *artifacts, FINISHED))
-    assert found == {
-        "hot-loop": "/t/p/bin/hot-loop",
-        "hot_loop": "/t/p/bin/hot-loop",
-        "bench-hot-loop": "/t/p/bench/hot-loop",
-        "bench_hot_loop": "/t/p/bench/hot-loop",
-        "example-x": "/t/p/example/x",
-        "example_x": "/t/p/example/x",
+    assert BUILD.build.results(_built(tmp_path, *artifacts)) == {
+        **dict.fromkeys(("hot-loop", "hot_loop"), "/t/p/bin/hot-loop"),
+        **dict.fromkeys(("bench-hot-loop", "bench_hot_loop"), "/t/p/bench/hot-loop"),
+        **dict.fromkeys(("example-x", "example_x"), "/t/p/example/x"),
     }
-
-
-def test_two_packages_with_a_binary_of_the_same_name(tmp_path: Path) -> None:
-    call = _said(tmp_path, _artifact("tool", package="a"), _artifact("tool", package="b"), FINISHED)
-    assert set(BUILD.build.results(call)) == {"a-tool", "a_tool", "b-tool", "b_tool"}
-
-
-def test_an_executable_that_is_named_twice_is_one(tmp_path: Path) -> None:
-    call = _said(tmp_path, _artifact("tool"), _artifact("tool"), FINISHED)
-    assert BUILD.build.results(call) == {"tool": "/t/p/bin/tool"}
-    assert BUILD.build.made(call) == (Path("/t/p/bin/tool"),)
-
-
-def test_outputs_that_would_be_one(tmp_path: Path) -> None:
-    call = _said(tmp_path, _artifact("bench-x"), _artifact("x", "bench"), FINISHED)
+    two_packages = _built(tmp_path, _artifact("tool", package="a"), _artifact("tool", package="b"))
+    assert set(BUILD.build.results(two_packages)) == {"a-tool", "a_tool", "b-tool", "b_tool"}
+    twice = _built(tmp_path, _artifact("tool"), _artifact("tool"))
+    assert BUILD.build.results(twice) == {"tool": "/t/p/bin/tool"}
+    assert BUILD.build.made(twice) == (Path("/t/p/bin/tool"),)
     with pytest.raises(ToolOutputError, match="two executables have the same output name bench-x"):
-        BUILD.build.results(call)
+        BUILD.build.results(_built(tmp_path, _artifact("bench-x"), _artifact("x", "bench")))
 
 
-@pytest.mark.parametrize(
-    ("messages", "reason"),
-    [
-        ([FINISHED], "built no executable"),
-        ([_artifact("x")], "cut short"),
-        ([{"reason": "build-finished", "success": False}], "cut short"),
-        ([{**_artifact("x"), "target": 1}, FINISHED], r"cargo.json: target.name is missing"),
-        ([{**_artifact("x"), "target": {"name": "x", "kind": []}}, FINISHED], r"cargo.json: kind\[0\] of x is missing"),
-        ([_artifact("x\n"), FINISHED], "without a valid name"),
-        ([_artifact("\ud800", path="/t/x"), FINISHED], "without a valid name"),
-        ([{**_artifact("x"), "executable": ""}, FINISHED], "cargo.json: executable is '', which is not valid"),
-        ([_artifact("x", path="target/x"), FINISHED], "cargo.json: executable is 'target/x', which is not valid"),
-        ([_artifact("x", path="/t/\0"), FINISHED], "cargo.json: executable is '/t/.x00', which is not valid"),
-        ([_artifact("x", path="/t/\ud800"), FINISHED], "cargo.json: executable is '/t/.ud800', which is not valid"),
-    ],
-    ids=str,
+X = _artifact("x")
+test_cargo_build_refuses = refusals(
+    *("cargo-build", "cargo.json"),
+    (_said(FINISHED), "built no executable"),
+    (_said(X), "cut short"),
+    (_said({"reason": "build-finished", "success": False}), "cut short"),
+    (_said({**X, "target": 1}, FINISHED), r"cargo.json: target.name is missing"),
+    (_said({**X, "target": {"name": "x", "kind": []}}, FINISHED), r"cargo.json: kind\[0\] of x is missing"),
+    (_said(_artifact("x\n"), FINISHED), "without a valid name"),
+    (_said(_artifact("\ud800", path="/t/x"), FINISHED), "without a valid name"),
+    (_said({**X, "executable": ""}, FINISHED), "cargo.json: executable is '', which is not valid"),
+    (_said(_artifact("x", path="target/x"), FINISHED), "cargo.json: executable is 'target/x', which is not valid"),
+    (_said(_artifact("x", path="/t/\0"), FINISHED), "cargo.json: executable is '/t/.x00', which is not valid"),
+    (_said(_artifact("x", path="/t/\ud800"), FINISHED), "cargo.json: executable is '/t/.ud800', which is not valid"),
 )
-def test_cargo_build_refuses(messages: list[object], reason: str, tmp_path: Path) -> None:
-    with pytest.raises(ToolOutputError, match=reason):
-        BUILD.parse(_said(tmp_path, *messages), USAGE)
 
 
-AMBIGUOUS = """error: specification `x` is ambiguous
-help: re-run this command with one of the following specifications
-  x@0.1.0
-  x@0.2.0
-"""
-AMBIGUOUS_BEFORE = """error: There are multiple `x` packages in your project, and the specification `x` is ambiguous.
-Please re-run this command with one of the following specifications:
-  x@0.1.0
-  x@0.2.0
-"""
+AMBIGUOUS = (
+    "error: specification `x` is ambiguous\nhelp: re-run this command with one of the following specifications\n"
+)
+AMBIGUOUS_BEFORE = (
+    "error: There are multiple `x` packages in your project, and the specification `x` is ambiguous.\n"
+    "Please re-run this command with one of the following specifications:\n"
+)
 """Output of earlier versions of cargo."""
+VERSIONS = "  x@0.1.0\n  x@0.2.0\n"
+NO_VALUE = "error[E0425]: no value `y`\n"
+MANY = "   |\n" * 5000 + "error: could not compile `p` (lib) due to 900 errors\n"
 
 
 @pytest.mark.parametrize(
@@ -187,22 +173,17 @@ Please re-run this command with one of the following specifications:
     [
         ("error: manifest path `x` does not exist\n", "manifest path `x` does not exist"),
         (
-            "warning: x\nerror[E0425]: no value `y`\n --> z\nerror: could not compile `p` (lib) due to 1 error\n",
+            f"warning: x\n{NO_VALUE} --> z\nerror: could not compile `p` (lib) due to 1 error\n",
             "could not compile `p` (lib) due to 1 error: no value `y`",
         ),
         (
-            "error[E0425]: no value `y`\n  in this scope\n  --> src/lib.rs:3:5\n   |\nerror: other\n --> src/b.rs:1:1\n"
-            + "   |\n" * 5000
-            + "error: could not compile `p` (lib) due to 900 errors\n",
+            f"{NO_VALUE}  in this scope\n  --> src/lib.rs:3:5\n   |\nerror: other\n --> src/b.rs:1:1\n{MANY}",
             "could not compile `p` (lib) due to 900 errors: no value `y` (src/lib.rs:3:5)",
         ),
-        (
-            "error: cannot update the lock file /x/Cargo.lock because --locked was passed to prevent this\n",
-            "commit the new Cargo.lock",
-        ),
+        ("error: cannot update the lock file /x because --locked was passed to prevent this\n", "the new Cargo.lock"),
         ("error: failed to get `x`\n\nCaused by:\n  Could not resolve host: index.crates.io\n", "`offline: true`"),
-        (AMBIGUOUS, "replace the name by one of these: x@0.1.0, x@0.2.0"),
-        (AMBIGUOUS_BEFORE, "replace the name by one of these: x@0.1.0, x@0.2.0"),
+        (AMBIGUOUS + VERSIONS, "replace the name by one of these: x@0.1.0, x@0.2.0"),
+        (AMBIGUOUS_BEFORE + VERSIONS, "replace the name by one of these: x@0.1.0, x@0.2.0"),
         ("   Compiling x\n", ""),
     ],
 )
@@ -237,28 +218,24 @@ test result: ok. 0 passed; 0 failed; 1 ignored; 2 measured; 0 filtered out; fini
 
 
 def test_libtest() -> None:
-    found = {(item.benchmark, item.metric): item.value for item in cargo_bench.libtest_readings(LIBTEST)}
-    assert found == pytest.approx(
+    assert values_by_name(cargo_bench.libtest_readings(LIBTEST)) == pytest.approx(
         {("a::mixes", "time"): 1.2345e-6, ("a::mixes", "throughput"): 3.24e9, ("plain", "time"): 97e-9}
     )
 
 
-@pytest.mark.parametrize(
-    ("text", "reason"),
-    [
-        (LIBTEST[:150], "cut short"),
-        (LIBTEST.replace("97 ns", "x ns"), "2 benchmarks were measured, but 1 results found"),
-        (LIBTEST.replace("ignored\n", "FAILED\n", 1), "benchmark a test failed"),
-        (LIBTEST.replace("97 ns", "0 ns"), "time of plain is 0"),
-        (LIBTEST.replace("2 measured", f"{'1' * 5000} measured"), "1111 benchmarks were measured, but 2 results found"),
-        (LIBTEST.replace("result: ok", "result: FAILED"), "cut short"),
-    ],
+def _libtest(text: str) -> None:
+    list(cargo_bench.libtest_readings(text))
+
+
+test_libtest_refuses = refused_by(
+    _libtest,
+    (LIBTEST[:150], "cut short"),
+    (LIBTEST.replace("97 ns", "x ns"), "2 benchmarks were measured, but 1 results found"),
+    (LIBTEST.replace("ignored\n", "FAILED\n", 1), "benchmark a test failed"),
+    (LIBTEST.replace("97 ns", "0 ns"), "time of plain is 0"),
+    (LIBTEST.replace("2 measured", f"{'1' * 5000} measured"), "1111 benchmarks were measured, but 2 results found"),
+    (LIBTEST.replace("result: ok", "result: FAILED"), "cut short"),
 )
-def test_libtest_refuses(text: str, reason: str) -> None:
-    with pytest.raises(ToolOutputError, match=reason):
-        list(cargo_bench.libtest_readings(text))
-
-
 DIVAN = """\
 odd      fastest       │ slowest       │ median        │ mean          │ samples │ iters
 ├─ a  b  1.5 s         │ 2 m           │ 1.25 h        │ 0.5 d         │ 1       │ 1
@@ -279,8 +256,7 @@ more     fastest       │ slowest       │ median        │ mean          │
 
 
 def test_divan() -> None:
-    found = {(item.benchmark, item.metric): item.value for item in cargo_bench.divan_readings(DIVAN)}
-    assert found == pytest.approx(
+    assert values_by_name(cargo_bench.divan_readings(DIVAN)) == pytest.approx(
         {
             ("odd::a  b", "time"): 4500.0,
             ("odd::a  b", "throughput"): 2.5 * 2**20,
@@ -289,18 +265,12 @@ def test_divan() -> None:
             ("more::g", "time"): 1.5e-9,
         }
     )
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "reason"),
-    [
+    for old, new, reason in (
         ("│ 1.5 ns        │ 1.5 ns        │ 1", "│ 1 ns  │ 0 ns  │ 1", "time of more::g is 0"),
         ("g ", "t=4 ", "DIVAN_THREADS: 4"),
-    ],
-)
-def test_divan_refuses(old: str, new: str, reason: str) -> None:
-    with pytest.raises(ToolOutputError, match=reason):
-        list(cargo_bench.divan_readings(DIVAN.replace(old, new)))
+    ):
+        with pytest.raises(ToolOutputError, match=reason):
+            list(cargo_bench.divan_readings(DIVAN.replace(old, new)))
 
 
 def _suite(folder: Path, **change: object) -> Call:
@@ -338,10 +308,14 @@ def test_a_suite_that_is_nonsense(change: dict[str, object], tmp_path: Path) -> 
         BENCH.invocations(_suite(tmp_path, **change))
 
 
-def _result(call: Call, place: str, about: dict[str, object], times: list[float], iterations: list[float]) -> None:
-    folder = call.folder / "criterion" / "0" / place / "new"
+def _result(
+    call: Call, times: list[float], iterations: list[float], name: str = "shared", title: str = "", **about: object
+) -> None:
+    """Write what criterion leaves of one benchmark."""
+    folder = call.folder / "criterion" / "0" / name[:9] / "new"
     folder.mkdir(parents=True)
-    (folder / "benchmark.json").write_text(json.dumps(about))
+    known = {"full_id": name, "title": title or name, "throughput": None, **about}
+    (folder / "benchmark.json").write_text(json.dumps(known))
     (folder / "sample.json").write_text(json.dumps({"times": times, "iters": iterations}))
 
 
@@ -356,14 +330,11 @@ def _result(call: Call, place: str, about: dict[str, object], times: list[float]
 )
 def test_throughput_in_base_units(throughput: object, metric: str, value: float, tmp_path: Path) -> None:
     call = replace(_suite(tmp_path), chosen=("odd/shared",))
-    about = {"full_id": "shared", "title": "shared", "throughput": throughput}
-    _result(call, "shared", about, [20.0, 40.0, 60.0], [10.0, 20.0, 30.0])
+    _result(call, [20.0, 40.0, 60.0], [10.0, 20.0, 30.0], throughput=throughput)
     time, rate = BENCH.parse(call, USAGE).readings
-    assert (time.benchmark, time.metric) == ("odd/shared", "time")
-    assert time.value == pytest.approx(2e-9)
-    assert time.inner[BATCH] == 20
+    assert (time.benchmark, time.metric, time.inner[BATCH]) == ("odd/shared", "time", 20)
+    assert (time.value, rate.value) == pytest.approx((2e-9, value))
     assert rate.metric == metric
-    assert rate.value == pytest.approx(value)
 
 
 def test_a_long_id_is_known_by_what_the_list_shows(tmp_path: Path) -> None:
@@ -372,20 +343,20 @@ def test_a_long_id_is_known_by_what_the_list_shows(tmp_path: Path) -> None:
     call = replace(_suite(tmp_path, ids={cut: cut}), chosen=(cut,))
     (step,) = BENCH.invocations(call)
     assert step.argv[-1] == f"^{whole[:100]}"
-    _result(call, "long", {"full_id": whole, "title": cut, "throughput": None}, [1.0, 2.0], [1.0, 2.0])
+    _result(call, [1.0, 2.0], [1.0, 2.0], whole, cut)
     assert [reading.benchmark for reading in BENCH.parse(call, USAGE).readings] == [cut]
 
 
 def test_a_group_with_its_own_number_of_samples_is_named(tmp_path: Path) -> None:
     call = replace(_suite(tmp_path), chosen=("odd/shared",), effort=Effort.BRIEF, pace=Pace(1e-6, 1e-3))
-    _result(call, "shared", {"full_id": "shared", "title": "shared", "throughput": None}, [1.0] * 20, [1.0] * 20)
+    _result(call, [1.0] * 20, [1.0] * 20)
     (warning,) = BENCH.parse(call, USAGE).warnings
     assert "takes 20 samples instead of 100" in warning
 
 
 def test_what_was_measured_is_what_was_listed(tmp_path: Path) -> None:
     call = replace(_suite(tmp_path), effort=Effort.BRIEF)
-    _result(call, "shared", {"full_id": "shared", "title": "shared", "throughput": None}, [1.0] * 100, [1.0] * 100)
+    _result(call, [1.0] * 100, [1.0] * 100)
     (tmp_path / "stderr").write_text("Benchmarking shared: Analyzing\n")
     with pytest.raises(ToolOutputError, match=r"^the benchmark a \(b\+c\) .* left no result$"):
         BENCH.parse(call, USAGE)

@@ -1,9 +1,13 @@
-"""Adapters of other installed distributions: found by metadata, imported when used, broken ones by name."""
+"""Adapters of other installed distributions: found by metadata, imported when used, broken ones by name.
+
+The tool of docs/writing-a-tool.md, added to a copy of the source tree, is found by the tests there.
+"""
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -12,8 +16,10 @@ import pytest
 
 from tests.cli.shell import ROOT, perfflow, write
 from tests.docs.console import blocks
+from tests.docs.test_documents import copy_of_the_tree
 from tests.tools.lines_adapter import ADAPTER, CONTRACT, GOOD
 
+PAGE = ROOT / "docs" / "writing-a-tool.md"
 LATER = ADAPTER.replace('name="lines"', 'name="later", interface=2')
 
 
@@ -33,19 +39,9 @@ def site(tmp_path: Path) -> Path:
     folder = tmp_path / "site"
     folder.mkdir()
     loud = "raise RuntimeError('imported')\n"
-    install(
-        folder,
-        "lines-tool",
-        {"lines_adapter": ADAPTER, "loud": loud, "half": "NAME = 'half'\n", "later": LATER},
-        {
-            "lines": "lines_adapter:ADAPTER",
-            "loud": "loud",
-            "half": "half",
-            "later": "later:ADAPTER",
-            "gone": "no_such_module",
-            "command": "loud",
-        },
-    )
+    modules = {"lines_adapter": ADAPTER, "loud": loud, "half": "NAME = 'half'\n", "later": LATER}
+    tools = {"lines": "lines_adapter:ADAPTER", "later": "later:ADAPTER", "gone": "no_such_module"}
+    install(folder, "lines-tool", modules, tools | {"loud": "loud", "half": "half", "command": "loud"})
     install(folder, "first-tool", {"both_a": loud}, {"both": "both_a"})
     install(folder, "second-tool", {"both_b": loud}, {"both": "both_b"})
     return folder
@@ -63,12 +59,8 @@ def test_list_says_where_they_are_from_and_warns_of_broken_ones_by_name(site: Pa
     assert rows["lines"]["origin"] == rows["loud"]["origin"] == "lines-tool 1.0"
     assert rows["both"]["origin"] == "first-tool 1.0, second-tool 1.0"
     assert rows["command"]["origin"] == "perfflow"
-    assert {
-        name for name in ("lines", "loud", "half", "later", "gone", "both", "command") if rows[name]["available"]
-    } == {
-        "lines",
-        "command",
-    }
+    named = ("lines", "loud", "half", "later", "gone", "both", "command")
+    assert [name for name in named if rows[name]["available"]] == ["lines", "command"]
     warned = [line for line in done.stderr.splitlines() if line.startswith("warning: the tool ")]
     assert [line.split("'")[1] for line in warned] == ["both", "gone", "half", "later", "loud"]
     assert warned[4].endswith("(loud), whose import fails: RuntimeError: imported")
@@ -129,35 +121,30 @@ def test_a_misspelt_name_is_answered_with_theirs(site: Path) -> None:
     assert "did you mean `lines`?" in call("validate", "flow.yaml", site=site).stderr
 
 
-def contract(site: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+def _pytest(folder: Path, *arguments: str, **added: str) -> subprocess.CompletedProcess[str]:
+    env = {name: value for name, value in os.environ.items() if not name.startswith("COVERAGE")} | added
+    argv = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *arguments]
+    return subprocess.run(argv, cwd=folder, env=env, capture_output=True, text=True, check=False, timeout=900)
+
+
+def _contract(site: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Run the contract test of docs/writing-a-tool.md with samples of real runs."""
-    for name in ("lines-1.0", "dd-9.1"):
-        (site / "data" / name).mkdir(parents=True, exist_ok=True)
-    (site / "data" / "lines-1.0" / "out.json").write_text(json.dumps({"time": 0.25}))
-    copied = subprocess.run(
-        ["dd", "if=/dev/zero", "of=/dev/null", "bs=64K", "count=8M", "iflag=count_bytes"],
-        env={**os.environ, "LC_ALL": "C"},
-        capture_output=True,
-        check=True,
-    )
-    (site / "data" / "dd-9.1" / "stderr").write_bytes(copied.stderr)
-    (site / "tools").mkdir(exist_ok=True)
-    page = ROOT / "docs" / "writing-a-tool.md"
-    (tool,) = (text for text in blocks(page, "yaml") if text.startswith("# tools/dd.yaml\n"))
-    (site / "tools" / "dd.yaml").write_text(tool)
-    (site / "test_lines_adapter.py").write_text(CONTRACT)
-    return subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *arguments, "test_lines_adapter.py"],
-        cwd=site,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=900,
-    )
+    dd = ["dd", "if=/dev/zero", "of=/dev/null", "bs=64K", "count=8M", "iflag=count_bytes"]
+    copied = subprocess.run(dd, env={**os.environ, "LC_ALL": "C"}, capture_output=True, check=True).stderr
+    (tool,) = (text for text in blocks(PAGE, "yaml") if text.startswith("# tools/dd.yaml\n"))
+    for file, content in {
+        "data/lines-1.0/out.json": b'{"time": 0.25}',
+        "data/dd-9.1/stderr": copied,
+        "tools/dd.yaml": tool.encode(),
+        "test_lines_adapter.py": CONTRACT.encode(),
+    }.items():
+        (site / file).parent.mkdir(parents=True, exist_ok=True)
+        (site / file).write_bytes(content)
+    return _pytest(site, "-q", *arguments, "test_lines_adapter.py")
 
 
 def test_good_adapters_keep_the_contract(site: Path) -> None:
-    done = contract(site)
+    done = _contract(site)
     assert done.returncode == 0, done.stdout
     assert "36 passed" in done.stdout
 
@@ -190,6 +177,43 @@ def test_bad_adapters_do_not(changes: dict[str, str], fails: tuple[str, ...], si
         assert good in text
         text = text.replace(good, bad)
     module.write_text(text)
-    done = contract(site, "-k", "TestLines")
+    done = _contract(site, "-k", "TestLines")
     assert done.returncode == (1 if fails else 0), done.stdout
     assert all(name in done.stdout.split("short test summary")[1] for name in fails)
+
+
+FAMILY = re.compile(r'^    "shell": .*\n', re.MULTILINE)
+TESTS = ("test_contracts", "test_golden", "test_lies")
+OWN = re.compile(r"^tests/\S*(?:lines|Lines)\S* PASSED", re.MULTILINE)
+
+
+def _tested(tree: Path, *names: str) -> subprocess.CompletedProcess[str]:
+    files = [f"tests/tools/{name}.py" for name in names]
+    env = {"PYTHONPATH": str(tree), "PERFFLOW_FUZZ_EXAMPLES": "50", "PYTEST_ADDOPTS": ""}
+    return _pytest(tree, "-v", "-k", "lines or Lines", *files, **env)
+
+
+@pytest.mark.long
+def test_one_module_one_line_and_one_folder_are_a_tool(tmp_path: Path) -> None:
+    tree = copy_of_the_tree(tmp_path / "perfflow")
+    (tree / "perfflow/tools/shell/lines.py").write_text(ADAPTER)
+    registry = tree / "perfflow/tools/registry.py"
+    (line,) = (text for text in blocks(PAGE, "text") if FAMILY.match(text))
+    registry.write_text(FAMILY.sub(line, registry.read_text()))
+    folder = tree / "tests/tools/data/lines"
+    (folder / "1.0/plain").mkdir(parents=True)
+    (folder / "1.0/plain/out.json").write_text('{"time": 0.25}')
+    (contract,) = (text for text in blocks(PAGE, "python") if text.startswith("# tests/tools/data/lines/contract.py\n"))
+    (folder / "contract.py").write_text(contract)
+    first = _tested(tree, "test_golden")
+    assert "1 failed" in first.stdout, first.stdout
+    (folder / "1.0/plain/parsed.json.got").rename(folder / "1.0/plain/parsed.json")
+    done = _tested(tree, *TESTS)
+    assert done.returncode == 0, done.stdout
+    # Tests of the contract, the golden file, and lies to the whole command.
+    found = OWN.findall(done.stdout)
+    assert {name for name in TESTS if any(f"{name}.py" in line for line in found)} == {*TESTS}
+    # The tests catch a parser that ignores its input.
+    module = tree / "perfflow/tools/shell/lines.py"
+    module.write_text(module.read_text().replace('data.get("time")', "0.25"))
+    assert "test_mutated_outputs" in _tested(tree, "test_contracts").stdout.split("short test summary")[1]

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from perfflow.tools.shell.same_output import difference
+from tests.tools.tables import answers
 
 
 @pytest.mark.parametrize(
@@ -51,28 +52,26 @@ def test_differences(expected: bytes, actual: bytes, tolerance: float, said: str
     assert found.startswith(said) if said.endswith(" ") else found == said
 
 
-@pytest.mark.parametrize(
-    ("expected", "actual", "relative", "absolute", "same"),
-    [
-        ("1000001", "1009999", 0.0, 0.01, False),
-        ("1000001", "1009999", 0.01, 0.0, True),
-        ("0.001", "0.009", 0.01, 0.0, False),
-        ("0.001", "0.009", 0.0, 0.01, True),
-        ("100", "101.5", 0.01, 0.5, True),
-        ("100", "101.6", 0.01, 0.5, False),
-        # The share is of the expected number, not of the larger one.
-        ("100", "111", 0.1, 0.0, False),
-        ("111", "100", 0.1, 0.0, True),
-        ("12345678901234567", "12345678901234568", 0.0, 0.5, False),
-        ("12345678901234567", "12345678901234568", 0.0, 1.0, True),
-        ("0", "1e-300", 0.5, 0.0, False),
-        ("1.0", "1.00", 0.0, 0.0, False),
-    ],
+def _same(expected: str, actual: str, relative: float, absolute: float) -> bool:
+    return difference(expected.encode(), actual.encode(), relative, absolute) == ""
+
+
+test_what_is_allowed_is_a_share_and_a_difference = answers(
+    _same,
+    ("1000001", "1009999", 0.0, 0.01, False),
+    ("1000001", "1009999", 0.01, 0.0, True),
+    ("0.001", "0.009", 0.01, 0.0, False),
+    ("0.001", "0.009", 0.0, 0.01, True),
+    ("100", "101.5", 0.01, 0.5, True),
+    ("100", "101.6", 0.01, 0.5, False),
+    # The share is of the expected number, not of the larger one.
+    ("100", "111", 0.1, 0.0, False),
+    ("111", "100", 0.1, 0.0, True),
+    ("12345678901234567", "12345678901234568", 0.0, 0.5, False),
+    ("12345678901234567", "12345678901234568", 0.0, 1.0, True),
+    ("0", "1e-300", 0.5, 0.0, False),
+    ("1.0", "1.00", 0.0, 0.0, False),
 )
-def test_what_is_allowed_is_a_share_and_a_difference(
-    expected: str, actual: str, relative: float, absolute: float, same: bool
-) -> None:
-    assert (difference(expected.encode(), actual.encode(), relative, absolute) == "") == same
 
 
 def test_a_long_line_says_where() -> None:

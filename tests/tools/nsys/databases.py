@@ -16,46 +16,14 @@ from pathlib import Path
 HERE = Path(__file__).parent
 REAL = HERE / "2022.4.2.sqlite"
 PLANTED = "TOKEN=planted-in-the-environment"
-_KERNEL = [
-    "start",
-    "end",
-    "deviceId",
-    "contextId",
-    "streamId",
-    "correlationId",
-    "globalPid",
-    "demangledName",
-    "shortName",
-    "mangledName",
-    "launchType",
-    "registersPerThread",
-    "gridX",
-    "gridY",
-    "gridZ",
-    "blockX",
-    "blockY",
-    "blockZ",
-    "staticSharedMemory",
-    "dynamicSharedMemory",
-]
-_COPY = [
-    "start",
-    "end",
-    "deviceId",
-    "contextId",
-    "streamId",
-    "correlationId",
-    "globalPid",
-    "bytes",
-    "copyKind",
-    "srcKind",
-    "dstKind",
-]
+_EVENT = ("start", "end", "deviceId", "contextId", "streamId", "correlationId", "globalPid")
+_NAMED = ("demangledName", "shortName", "mangledName", "launchType", "registersPerThread")
+_GRID = ("gridX", "gridY", "gridZ", "blockX", "blockY", "blockZ", "staticSharedMemory", "dynamicSharedMemory")
 _GPU = ["vmId", "id", "name", "memoryBandwidth", "clockRate", "smCount", "cuDevice", "computeMajor", "computeMinor"]
 _NVTX = ["start", "end", "eventType", "rangeId", "text", "globalTid", "textId", "domainId"]
 COLUMNS: Mapping[str, Sequence[str]] = {
-    "CUPTI_ACTIVITY_KIND_KERNEL": _KERNEL,
-    "CUPTI_ACTIVITY_KIND_MEMCPY": _COPY,
+    "CUPTI_ACTIVITY_KIND_KERNEL": [*_EVENT, *_NAMED, *_GRID],
+    "CUPTI_ACTIVITY_KIND_MEMCPY": [*_EVENT, "bytes", "copyKind", "srcKind", "dstKind"],
     "CUPTI_ACTIVITY_KIND_MEMSET": ["start", "end", "deviceId", "streamId", "value", "bytes"],
     "CUPTI_ACTIVITY_KIND_RUNTIME": ["start", "end", "eventClass", "globalTid", "correlationId", "nameId"],
     "NVTX_EVENTS": _NVTX,

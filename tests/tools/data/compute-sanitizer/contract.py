@@ -7,9 +7,5 @@ class TestComputeSanitizer(AdapterContract):
     samples = "2026.4-documentation/clean"
     captured = "."
     command = ["/bin/true"]
-    captured_with = {
-        "races": {"check": "racecheck"},
-        "race-warnings": {"check": "racecheck"},
-        "leaks": {"leaks": True},
-    }
+    captured_with = {"races": {"check": "racecheck"}, "race-warnings": {"check": "racecheck"}, "leaks": {"leaks": True}}
     stand_in = "/opt/cuda/bin/compute-sanitizer"

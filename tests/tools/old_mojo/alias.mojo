@@ -1,0 +1,5 @@
+alias N = 4
+
+
+def main():
+    print(N)

@@ -1,0 +1,6 @@
+def f(borrowed x: String):
+    print(x)
+
+
+def main():
+    pass

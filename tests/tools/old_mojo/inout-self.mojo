@@ -1,0 +1,7 @@
+struct A:
+    def __init__(inout self):
+        pass
+
+
+def main():
+    pass

@@ -1,0 +1,6 @@
+def f(inout x: Int):
+    x += 1
+
+
+def main():
+    pass

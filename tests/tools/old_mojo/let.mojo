@@ -1,0 +1,3 @@
+def main():
+    let x = 1
+    print(x)

@@ -1,0 +1,5 @@
+from benchmark import run
+
+
+def main():
+    pass

@@ -1,0 +1,5 @@
+from of_nobody import f
+
+
+def main():
+    f()

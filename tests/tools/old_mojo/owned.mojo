@@ -1,0 +1,6 @@
+def f(owned x: String):
+    print(x)
+
+
+def main():
+    pass

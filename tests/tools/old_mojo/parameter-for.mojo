@@ -1,0 +1,4 @@
+def main():
+    @parameter
+    for i in range(2):
+        print(i)

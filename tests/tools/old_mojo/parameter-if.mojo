@@ -1,0 +1,4 @@
+def main():
+    @parameter
+    if True:
+        print("x")

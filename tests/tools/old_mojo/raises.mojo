@@ -1,0 +1,5 @@
+from std.benchmark import Bench
+
+
+def main():
+    Bench().dump_report()

@@ -1,0 +1,9 @@
+from std import benchmark
+
+
+def f():
+    pass
+
+
+def main() raises:
+    benchmark.run[f]().print()

@@ -1,0 +1,5 @@
+from std.sys import simdwidthof
+
+
+def main():
+    print(simdwidthof[DType.float32]())

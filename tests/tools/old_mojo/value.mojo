@@ -1,0 +1,7 @@
+@value
+struct A:
+    var x: Int
+
+
+def main():
+    print(A(1).x)
