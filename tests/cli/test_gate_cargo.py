@@ -174,7 +174,7 @@ DENIED = 'echo "No permission to enable cpu-clock event." >&2; exit 255'
 @pytest.mark.parametrize(
     ("workspace", "part", "times", "perf", "tool"),
     [
-        # See also tests/tools/test_perf_text.py for perf crashing on inlined frames.
+        # See also tests/tools/test_perf.py for perf crashing on inlined frames.
         pytest.param("small", 1, 5, DENIED, "callgrind", id="small"),
         pytest.param("clone", 6, 1, DIES, "perf", id="perf-without-srcline", marks=pytest.mark.long),
         pytest.param("clone", 6, 1, DENIED, "callgrind", id="callgrind", marks=pytest.mark.long),
