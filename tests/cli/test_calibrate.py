@@ -1,7 +1,11 @@
-"""``perfflow calibrate`` with real programs, and how later runs use the result."""
+"""``perfflow calibrate`` with real programs, and how later runs use the result.
+
+See also ``cases/calibrate.txt``.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import pty
@@ -18,6 +22,8 @@ from perfflow.machine.lock import machine_alone
 from perfflow.report.sanitize import cells
 from tests.cli.shell import perfflow, start, write
 from tests.session.test_adaptive import NOISY as PROGRAM
+from tests.tools.lines_adapter import ADAPTER
+from tests.tools.test_provided import install
 
 FLOW = """
 name: demo
@@ -38,7 +44,7 @@ stages:
   baseline:
     - id: bench
       run: ./noisy 1 {spread}
-      candidate: {{command: ./noisy 1 {other}}}
+      candidate: {{command: ./noisy 1 {spread}}}
       parse: {{regex: "time (?P<time>[0-9.]+)", units: {{time: us}}}}
       runs: 16
 """
@@ -50,11 +56,11 @@ def stored(folder: Path) -> list[dict[str, Any]]:
     return entries
 
 
-def noisy(folder: Path, spread: float, other: float) -> str:
+def noisy(folder: Path, spread: float) -> str:
     program = folder / "noisy"
     program.write_text(PROGRAM)
     program.chmod(0o755)
-    return str(write(folder, NOISY.format(spread=spread, other=other)))
+    return str(write(folder, NOISY.format(spread=spread)))
 
 
 def test_each_step_is_compared_with_itself_and_what_is_found_is_kept(tmp_path: Path) -> None:
@@ -121,7 +127,7 @@ def test_a_calibration_waits_for_the_machine_as_long_as_it_is_told(
 ) -> None:
     monkeypatch.setenv("PERFFLOW_LOCK_FILE", str(tmp_path / "lock"))
     monkeypatch.delenv("PERFFLOW_LOCK_HELD", raising=False)
-    flow = noisy(tmp_path, 0.01, 0.01)
+    flow = noisy(tmp_path, 0.01)
     with machine_alone("nightly, step decode", 10, lambda _: None):
         done = perfflow("calibrate", flow, "--trials", "1", "--lock-timeout", "1s", cwd=tmp_path)
     assert done.returncode == 3
@@ -130,10 +136,10 @@ def test_a_calibration_waits_for_the_machine_as_long_as_it_is_told(
 
 
 def test_a_later_run_expects_it_and_is_judged_again_with_the_same_bytes(tmp_path: Path) -> None:
-    assert perfflow("calibrate", noisy(tmp_path, 0.002, 0.002), "--trials", "3", cwd=tmp_path).returncode == 0
+    assert perfflow("calibrate", noisy(tmp_path, 0.002), "--trials", "3", cwd=tmp_path).returncode == 0
     (entry,) = stored(tmp_path)
     # Much noisier than at calibration: nothing is proven, and the report shows why and what to expect.
-    done = perfflow("run", noisy(tmp_path, 0.5, 0.5), "--json", cwd=tmp_path)
+    done = perfflow("run", noisy(tmp_path, 0.5), "--json", cwd=tmp_path)
     (row,) = json.loads(done.stdout)["benchmarks"]
     assert row["expected"] == {
         **{key: entry["finding"][key] for key in ("noise", "smallest_change", "within")},
@@ -145,13 +151,13 @@ def test_a_later_run_expects_it_and_is_judged_again_with_the_same_bytes(tmp_path
     assert "on this machine changes of " in (run / "report.md").read_text()
     before = {name: (run / name).read_bytes() for name in ("result.json", "report.md")}
     # Calibrated again in between: the expectation of the run is in its events.
-    assert perfflow("calibrate", noisy(tmp_path, 0.1, 0.1), "--trials", "2", cwd=tmp_path).returncode == 0
+    assert perfflow("calibrate", noisy(tmp_path, 0.1), "--trials", "2", cwd=tmp_path).returncode == 0
     perfflow("report", cwd=tmp_path)
     assert {name: (run / name).read_bytes() for name in before} == before
 
 
 def test_another_machine_and_other_parameters_expect_nothing(tmp_path: Path) -> None:
-    flow = f"params: {{size: 1}}{Path(noisy(tmp_path, 0.01, 0.01)).read_text().partition('perfflow: 1')[2]}"
+    flow = f"params: {{size: 1}}{Path(noisy(tmp_path, 0.01)).read_text().partition('perfflow: 1')[2]}"
     path = str(write(tmp_path, flow))
     assert perfflow("calibrate", path, "--trials", "1", cwd=tmp_path).returncode == 0
 
@@ -167,108 +173,10 @@ def test_another_machine_and_other_parameters_expect_nothing(tmp_path: Path) -> 
     assert expected() is None
 
 
-def test_a_damaged_calibration_is_not_replaced_and_only_a_warning_of_a_run(tmp_path: Path) -> None:
-    flow = noisy(tmp_path, 0.01, 0.01)
-    assert perfflow("calibrate", flow, "--trials", "1", cwd=tmp_path).returncode == 0
-    (file,) = (tmp_path / ".perfflow" / "calibration").glob("*.json")
-    file.write_text("{")
-    done = perfflow("calibrate", flow, cwd=tmp_path)
-    assert done.returncode == 2
-    assert str(file) in done.stderr
-    assert "perfflow calibrate" in done.stderr
-    done = perfflow("run", flow, "--json", cwd=tmp_path)
-    assert done.returncode in (0, 4), done.stderr
-    (warning,) = json.loads(done.stdout)["run"]["warnings"]
-    assert str(file) in warning
-
-
-def test_one_step_leaves_what_is_known_of_the_others(tmp_path: Path) -> None:
-    flow = write(
-        tmp_path,
-        """
-stages:
-  baseline:
-    - {id: one, uses: command, runs: 3, with: {command: sleep 0.01}}
-    - {id: two, uses: command, runs: 3, with: {command: sleep 0.01}}
-""",
-    )
-    assert perfflow("calibrate", str(flow), "--trials", "1", "--seed", "1", cwd=tmp_path).returncode == 0
-    done = perfflow("calibrate", str(flow), "--trials", "1", "--seed", "2", "--only", "two", cwd=tmp_path)
-    assert done.returncode == 0
-    assert {(item["finding"]["step"], item["seed"]) for item in stored(tmp_path)} == {("one", 1), ("two", 2)}
-
-
-def test_expensive_commands_stop_at_the_budget(tmp_path: Path) -> None:
-    """Two warm-up runs and ten measured runs take 5 s. The budget covers some of them."""
-    flow = str(write(tmp_path, "stages: {baseline: [{id: nap, uses: command, with: {command: sleep 0.4}}]}"))
-    done = perfflow("calibrate", flow, "--budget", "200ms", cwd=tmp_path)
-    assert done.returncode == 3
-    assert "not calibrated nap: the budget ran out before there were" in done.stdout
-    assert "--budget" in done.stdout
-    assert not list((tmp_path / ".perfflow" / "calibration").iterdir())
-    done = perfflow("calibrate", flow, "--budget", "3.8s", "--json", cwd=tmp_path)
-    assert done.returncode == 0, done.stdout
-    (row,) = [item["finding"] for item in json.loads(done.stdout)["entries"] if item["finding"]["metric"] == "time"]
-    assert row["noise"] is not None
-    assert row["trials"] == 0
-    assert row["alarm_bound"] is None
-
-
-@pytest.mark.parametrize(
-    ("steps", "status", "said"),
-    [
-        ("baseline: [{id: bad, uses: command, with: {command: 'false'}}]", 3, "failed bad: "),
-        ("build: [{id: make, run: exit 7}], baseline: [{id: b, uses: command, with: {command: 'true'}}]", 3, "make"),
-        ("baseline: [{id: bad, uses: command, with: {command: ./none}}]", 3, "failed bad: "),
-        ("baseline: [{id: bad, uses: command, typo: 1, with: {command: 'true'}}]", 2, "typo"),
-        ("build: [{id: make, run: 'true'}]", 2, "measures nothing"),
-    ],
-)
-def test_what_cannot_be_measured_has_the_exit_status_of_a_run(
-    tmp_path: Path, steps: str, status: int, said: str
-) -> None:
-    done = perfflow("calibrate", str(write(tmp_path, f"stages: {{{steps}}}")), cwd=tmp_path)
-    assert done.returncode == status
-    assert said in done.stdout + done.stderr
-    assert not list((tmp_path / ".perfflow").glob("calibration/*.json"))
-
-
-def test_a_benchmark_of_a_suite_that_fails_is_named_and_the_others_are_calibrated(tmp_path: Path) -> None:
-    suite = Path(__file__).parent / "programs" / "suite"
-    step = f"{{id: s, uses: google-benchmark, with: {{command: sh {suite}}}, budget: 300ms}}"
-    flow = str(write(tmp_path, f"stages: {{baseline: [{step}]}}"))
-    (tmp_path / "one").write_text("100")
-    (tmp_path / "two").write_text("broken")
-    done = perfflow("calibrate", flow, "--trials", "2", cwd=tmp_path)
-    assert done.returncode == 3, done.stdout
-    assert "failed s: two: " in done.stdout
-    assert {item["finding"]["benchmark"] for item in stored(tmp_path)} == {"one"}
-
-
-def test_usage(tmp_path: Path) -> None:
-    flow = str(write(tmp_path, FLOW))
-    for arguments, said in [
-        (("--only", "make"), "`make` measures nothing"),
-        (("--only", "bench2"), "no step 'bench2'"),
-        (("--budget", "soon"), "--budget soon"),
-        (("--trials", "0"), "--trials"),
-        (("--set", "nothing=1"), "nothing"),
-    ]:
-        done = perfflow("calibrate", flow, *arguments, cwd=tmp_path)
-        assert done.returncode == 2, arguments
-        assert said in done.stderr
-
-
 def test_an_interruption_keeps_what_was_found(tmp_path: Path) -> None:
-    flow = write(
-        tmp_path,
-        """
-stages:
-  baseline:
-    - {id: quick, uses: command, runs: 4, with: {command: sleep 0.01}}
-    - {id: nap, uses: command, runs: 400, with: {command: sleep 0.02; touch started, shell: true}}
-""",
-    )
+    quick = "{id: quick, uses: command, runs: 4, with: {command: sleep 0.01}}"
+    nap = "{id: nap, uses: command, runs: 400, with: {command: sleep 0.02; touch started, shell: true}}"
+    flow = write(tmp_path, f"stages: {{baseline: [{quick}, {nap}]}}")
     process = start("calibrate", str(flow), "--trials", "2", cwd=tmp_path)
     deadline = time.monotonic() + 60
     while not (tmp_path / "started").exists() and time.monotonic() < deadline:
@@ -278,10 +186,9 @@ stages:
     out, err = process.communicate(timeout=900)
     assert process.returncode == 130, err
     assert "quick" in out
-    steps = {item["finding"]["step"] for item in stored(tmp_path)}
-    assert steps == {"quick", "nap"}
-    nap = next(item["finding"] for item in stored(tmp_path) if item["finding"]["step"] == "nap")
-    assert nap["trials"] == 0
+    found = {item["finding"]["step"]: item["finding"] for item in stored(tmp_path)}
+    assert set(found) == {"quick", "nap"}
+    assert found["nap"]["trials"] == 0
 
 
 @pytest.mark.parametrize("columns", [60, 80, 160])
@@ -298,16 +205,39 @@ def test_the_table_fits_the_terminal(tmp_path: Path, columns: int) -> None:
     ) as process:
         os.close(theirs)
         shown = b""
-        while True:
-            try:
-                part = os.read(ours, 65536)
-            except OSError:
-                break
-            if not part:
-                break
-            shown += part
+        # Linux reports an error where the other side is closed.
+        with contextlib.suppress(OSError):
+            while part := os.read(ours, 65536):
+                shown += part
     os.close(ours)
     assert process.returncode == 0
     lines = shown.decode().splitlines()
     assert "bench" in lines
     assert max(cells(line) for line in lines) <= columns
+
+
+BUILD = """
+
+def preparations(call):
+    return (Invocation(("sleep", "3")),)
+
+
+ADAPTER = Adapter(
+    build=Builder(preparations=preparations),
+"""
+BUILT = ADAPTER.replace("\n\nADAPTER = Adapter(\n", BUILD).replace("import (\n", "import (\n    Builder,\n", 1)
+STEP = "{{id: {}, uses: lines, runs: 3, with: {{command: [echo, '{{\"time\": 0.5}}']}}}}"
+
+
+def test_what_is_built_first_takes_none_of_the_budget(tmp_path: Path) -> None:
+    """Either build takes longer than a step's share, and both longer than the whole budget."""
+    site = tmp_path / "site"
+    site.mkdir()
+    install(site, "slow", {"slow_adapter": BUILT}, {"lines": "slow_adapter:ADAPTER"})
+    flow = str(write(tmp_path, f"stages: {{baseline: [{STEP.format('one')}, {STEP.format('two')}]}}\n"))
+    env = {"PYTHONPATH": str(site)}
+    done = perfflow("calibrate", flow, "--trials", "1", "--budget", "4s", "--json", cwd=tmp_path, env=env)
+    assert done.returncode == 0, done.stdout + done.stderr
+    found = json.loads(done.stdout)
+    assert {item["finding"]["step"] for item in found["entries"]} == {"one", "two"}
+    assert found["skipped"] == []

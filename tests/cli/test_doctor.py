@@ -6,6 +6,8 @@ import io
 import itertools
 import json
 import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
@@ -18,17 +20,131 @@ from perfflow.machine.settings import timer_step
 from perfflow.model.errors import UserError
 from tests.cli.shell import perfflow
 
+OK, WARN, BAD, UNKNOWN = FindingState.OK, FindingState.WARN, FindingState.BAD, FindingState.UNKNOWN
+CPU = "sys/devices/system/cpu"
+PARANOID = "proc/sys/kernel/perf_event_paranoid"
+RANDOMIZE = "proc/sys/kernel/randomize_va_space"
+PAGES = "sys/kernel/mm/transparent_hugepage/enabled"
+CLOCK = "sys/devices/system/clocksource/clocksource0"
+GROUP = "sys/fs/cgroup/cpu,cpuacct/a"
 
-def fake_root(folder: Path, **files: str) -> Path:
+
+def made_up(root: Path, files: Mapping[str, str]) -> Path:
+    """Write the kernel's files of a machine. A name that ends with a slash is an empty folder."""
     for name, text in files.items():
-        path = folder / name.replace("__", "/")
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
-    return folder
+        path = root / name
+        (path if name.endswith("/") else path.parent).mkdir(parents=True, exist_ok=True)
+        if not name.endswith("/"):
+            path.write_text(text)
+    return root
 
 
-def found(root: Path, name: str) -> NoiseFinding:
-    return next(item for item in examine(root, pause=lambda _: None) if item.name == name)
+def governor(core: int) -> str:
+    return f"{CPU}/cpu{core}/cpufreq/scaling_governor"
+
+
+def stat(user: int, idle: int, steal: int) -> dict[str, str]:
+    """Return the kernel's count of what the cores did."""
+    return {"proc/stat": f"cpu {user} 0 0 {idle} 0 0 0 {steal} 0 0\n"}
+
+
+@dataclass
+class Row:
+    """What is found on a machine with these files, of which some are different at the second look."""
+
+    name: str
+    state: FindingState
+    files: Mapping[str, str]
+    later: Mapping[str, str] = field(default_factory=dict)
+    value: str | None = None
+    remedy: str = ""
+
+
+VIRTUAL = {"proc/cpuinfo": "flags\t: fpu hypervisor lm\n"}
+BARE = {"proc/cpuinfo": "flags\t: fpu lm\n"}
+NO_SIBLINGS = {f"{CPU}/smt/active": "0\n"}
+NO_BATTERY = {"sys/class/power_supply/": ""}
+FIX = "perfflow doctor --fix"
+ROWS = [
+    Row("frequency governor", WARN, {governor(0): "powersave\n"}, remedy=FIX),
+    Row("frequency governor", WARN, {governor(0): "performance", governor(1): "powersave"}, remedy=FIX),
+    Row("turbo", OK, {f"{CPU}/intel_pstate/no_turbo": "1\n"}),
+    Row("turbo", WARN, {f"{CPU}/cpufreq/boost": "1"}, remedy=FIX),
+    Row("address randomization", WARN, {RANDOMIZE: "0\n"}, remedy="randomize_va_space=2"),
+    Row("power", WARN, {"sys/class/power_supply/BAT0/status": "Discharging\n"}),
+    Row("power", UNKNOWN, {**VIRTUAL, **NO_BATTERY}),
+    Row("power", OK, {**BARE, **NO_BATTERY}, value="no battery"),
+    Row("hyper-threads", WARN, {f"{CPU}/smt/active": "1"}, remedy="cpu/smt/control"),
+    Row("hyper-threads", UNKNOWN, {**VIRTUAL, **NO_SIBLINGS}),
+    Row("hyper-threads", OK, {**BARE, **NO_SIBLINGS}),
+    Row("hypervisor", WARN, VIRTUAL),
+    Row("hypervisor", OK, BARE),
+    Row("transparent huge pages", WARN, {PAGES: "[always] madvise never"}, remedy=f"echo madvise | sudo tee /{PAGES}"),
+    Row(
+        "clock source",
+        WARN,
+        {f"{CLOCK}/current_clocksource": "hpet", f"{CLOCK}/available_clocksource": "hpet tsc acpi_pm"},
+        remedy="echo tsc | sudo tee",
+    ),
+    Row("perf access", WARN, {PARANOID: "4"}, remedy=FIX),
+    Row("hardware counters", WARN, {"sys/bus/event_source/devices/software": ""}),
+    Row("load average", WARN, {"proc/loadavg": "999.00 1 1 1/2 3"}, remedy="ps -eo"),
+    # Rates between two looks.
+    Row("steal", WARN, stat(100, 1000, 0), stat(150, 1130, 20), value="10.0%"),
+    Row("other load", WARN, stat(100, 1000, 0), stat(150, 1130, 20), value="35% of all cores"),
+    # A virtual machine on which steal was never counted may not be told of it.
+    Row("steal", UNKNOWN, {**VIRTUAL, **stat(100, 1000, 0)}, stat(110, 1090, 0)),
+    Row("steal", OK, {**VIRTUAL, **stat(100, 1000, 7)}, stat(110, 1090, 7)),
+    Row("steal", OK, {**BARE, **stat(100, 1000, 0)}, stat(110, 1090, 0)),
+    # Limits of the own control group, of either version.
+    Row(
+        "cpu limit",
+        WARN,
+        {"proc/self/cgroup": "0::/a\n", "sys/fs/cgroup/a/cpu.max": "150000 100000\n"},
+        value="1.5 cores",
+        remedy="sudo tee",
+    ),
+    Row(
+        "cpu limit",
+        WARN,
+        {
+            "proc/self/cgroup": "2:cpu,cpuacct:/a\n0::/\n",
+            f"{GROUP}/cpu.cfs_quota_us": "150000\n",
+            f"{GROUP}/cpu.cfs_period_us": "100000\n",
+        },
+        value="1.5 cores",
+        remedy="sudo tee",
+    ),
+    Row(
+        "quota",
+        BAD,
+        {"proc/self/cgroup": "0::/a\n", "sys/fs/cgroup/a/cpu.stat": "nr_throttled 3\n"},
+        {"sys/fs/cgroup/a/cpu.stat": "nr_throttled 5\n"},
+        value="throttled 2 times",
+    ),
+]
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row.name}: {row.state}")
+def test_what_is_found_on_a_machine(row: Row, tmp_path: Path) -> None:
+    made_up(tmp_path, row.files)
+
+    def pause(_: float) -> None:
+        made_up(tmp_path, row.later)
+
+    seen = next(item for item in examine(tmp_path, pause=pause) if item.name == row.name)
+    assert seen.state is row.state
+    assert row.value in (None, seen.value)
+    assert row.remedy in seen.remedy
+    assert seen.why or seen.state in (OK, UNKNOWN)
+
+
+def test_what_cannot_be_seen_is_unknown_and_never_ok(tmp_path: Path) -> None:
+    """The ok findings do not come from the kernel's files."""
+    states = {item.name: item.state for item in examine(tmp_path, pause=lambda _: None)}
+    unseen = ("frequency governor", "turbo", "thermal throttling", "steal", "other load", "address randomization")
+    assert {states[name] for name in unseen} == {UNKNOWN}
+    assert {name for name, state in states.items() if state is OK} <= {"cores", "timer step"}
 
 
 def test_it_says_what_it_sees_here(tmp_path: Path) -> None:
@@ -40,54 +156,20 @@ def test_it_says_what_it_sees_here(tmp_path: Path) -> None:
     assert perfflow("doctor", cwd=tmp_path).stdout.startswith("this machine is ")
 
 
-def test_what_cannot_be_seen_is_unknown_and_never_ok(tmp_path: Path) -> None:
-    states = {item.name: item.state for item in examine(tmp_path, pause=lambda _: None)}
-    for name in ("frequency governor", "turbo", "thermal throttling", "steal", "other load", "address randomization"):
-        assert states[name] is FindingState.UNKNOWN
-
-
-def test_settings_are_read(tmp_path: Path) -> None:
-    root = fake_root(
-        tmp_path,
-        sys__devices__system__cpu__cpu0__cpufreq__scaling_governor="powersave\n",
-        sys__devices__system__cpu__intel_pstate__no_turbo="1\n",
-        proc__sys__kernel__randomize_va_space="0\n",
-        sys__class__power_supply__BAT0__status="Discharging\n",
-    )
-    assert found(root, "frequency governor").state is FindingState.WARN
-    assert found(root, "turbo").state is FindingState.OK
-    assert "randomize_va_space=2" in found(root, "address randomization").remedy
-    assert found(root, "power").state is FindingState.WARN
-
-
-def test_steal_and_load_are_rates_between_two_looks(tmp_path: Path) -> None:
-    stat = tmp_path / "proc" / "stat"
-    stat.parent.mkdir()
-    stat.write_text("cpu 100 0 0 1000 0 0 0 0 0 0\n")
-
-    def pause(_: float) -> None:
-        stat.write_text("cpu 150 0 0 1130 0 0 0 20 0 0\n")
-
-    facts = {item.name: item for item in examine(tmp_path, pause=pause)}
-    assert facts["steal"].state is FindingState.WARN
-    assert facts["steal"].value == "10.0%"
-    assert facts["other load"].value == "35% of all cores"
-
-
 @pytest.mark.parametrize(
-    ("findings", "test", "kind"),
+    ("findings", "spread", "share", "kind"),
     [
-        ([], NoiseSelfTest(1.02, 0.99), NoiseClass.QUIET),
-        ([], NoiseSelfTest(1.3, 0.99), NoiseClass.BUSY),
-        ([NoiseFinding("other load", "", FindingState.WARN)], NoiseSelfTest(1.02, 0.99), NoiseClass.BUSY),
-        ([NoiseFinding("turbo", "", FindingState.WARN)], NoiseSelfTest(1.02, 0.99), NoiseClass.QUIET),
-        ([], NoiseSelfTest(2.0, 0.99), NoiseClass.HOSTILE),
-        ([], NoiseSelfTest(1.02, 0.6), NoiseClass.HOSTILE),
-        ([NoiseFinding("steal", "", FindingState.BAD)], NoiseSelfTest(1.02, 0.99), NoiseClass.HOSTILE),
+        ([], 1.02, 0.99, NoiseClass.QUIET),
+        ([], 1.3, 0.99, NoiseClass.BUSY),
+        ([NoiseFinding("other load", "", WARN)], 1.02, 0.99, NoiseClass.BUSY),
+        ([NoiseFinding("turbo", "", WARN)], 1.02, 0.99, NoiseClass.QUIET),
+        ([], 2.0, 0.99, NoiseClass.HOSTILE),
+        ([], 1.02, 0.6, NoiseClass.HOSTILE),
+        ([NoiseFinding("steal", "", BAD)], 1.02, 0.99, NoiseClass.HOSTILE),
     ],
 )
-def test_classes(findings: list[NoiseFinding], test: NoiseSelfTest, kind: NoiseClass) -> None:
-    assert classify(findings, test) is kind
+def test_classes(findings: list[NoiseFinding], spread: float, share: float, kind: NoiseClass) -> None:
+    assert classify(findings, NoiseSelfTest(spread, share)) is kind
 
 
 def test_the_self_test_sees_what_disturbs_it() -> None:
@@ -98,34 +180,89 @@ def test_the_self_test_sees_what_disturbs_it() -> None:
     assert disturbed.cpu_share == 0.0
 
 
+def test_the_self_test_ends_early_on_a_clock_that_says_so() -> None:
+    times = itertools.count(step=0.05)
+    looks = [0]
+
+    def now() -> float:
+        looks[0] += 1
+        return next(times)
+
+    self_test(now=now, cpu=lambda: 0.0, limit=0.2)
+    assert looks[0] < 40
+
+
+def test_a_clock_with_coarse_steps_and_one_that_stands_still() -> None:
+    ticks = itertools.count(step=10_000)
+    assert timer_step(lambda: next(ticks)).state is WARN
+    assert timer_step(lambda: 7).state is BAD
+
+
+def test_a_glance_does_not_blame_the_machine_for_its_own_work(tmp_path: Path) -> None:
+    """Half a second of own work on one of two cores is 50 of 100 ticks."""
+    root = made_up(tmp_path, stat(100, 1000, 5))
+
+    def test() -> NoiseSelfTest:
+        end = time.process_time() + 0.5
+        while time.process_time() < end:
+            pass
+        made_up(root, stat(150, 1050, 5))
+        return NoiseSelfTest(1.02, 0.99)
+
+    seen = quick_check(root, test)
+    load = next(item for item in seen.findings if item.name == "other load")
+    assert load.state is OK
+    assert seen.kind is NoiseClass.QUIET
+    assert {item.name for item in seen.findings if item.state is UNKNOWN} == {"cpu pressure", "swap", "quota"}
+
+
 def test_fix_and_restore_put_back_exactly_what_was_there(tmp_path: Path) -> None:
-    root = fake_root(
-        tmp_path / "root",
-        sys__devices__system__cpu__cpu0__cpufreq__scaling_governor="powersave\n",
-        sys__devices__system__cpu__cpu1__cpufreq__scaling_governor="performance\n",
-        proc__sys__kernel__perf_event_paranoid="4\n",
-    )
-    governors = [root / f"sys/devices/system/cpu/cpu{core}/cpufreq/scaling_governor" for core in (0, 1)]
+    root = made_up(tmp_path / "root", {governor(0): "powersave\n", governor(1): "performance\n", PARANOID: "4\n"})
     state = tmp_path / "state" / "tuning.json"
     changed = settings.wanted(root)
     settings.fix(changed, state)
     assert [path.name for path, _, _ in changed] == ["scaling_governor", "perf_event_paranoid"]
-    assert governors[0].read_text() == "performance"
+    assert (root / governor(0)).read_text() == "performance"
     # A crash, then another --fix: --restore still restores the original.
-    governors[0].write_text("ondemand")
+    (root / governor(0)).write_text("ondemand")
     settings.fix(settings.wanted(root), state)
-    restored = dict(settings.restore(state))
-    assert restored[governors[0]] == governors[0].read_text() == "powersave"
-    assert governors[1].read_text() == "performance\n"
+    assert dict(settings.restore(state))[root / governor(0)] == "powersave"
+    assert [(root / governor(core)).read_text() for core in (0, 1)] == ["powersave", "performance\n"]
     assert not state.exists()
     assert settings.restore(state) == []
+
+
+def test_fix_sets_huge_pages_and_leaves_what_is_fine(tmp_path: Path) -> None:
+    """A real file would show the choice in brackets. This one shows the written text."""
+    root = made_up(tmp_path / "root", {PAGES: "[always] madvise never\n", PARANOID: "-1\n"})
+    state = tmp_path / "tuning.json"
+    changes = settings.wanted(root)
+    assert changes == [(root / PAGES, "always", "madvise")]
+    settings.fix(changes, state)
+    assert settings.restore(state) == [(root / PAGES, "always")]
+    assert (root / PAGES).read_text() == "always"
+
+
+def test_what_could_not_be_put_back_stays_remembered(tmp_path: Path) -> None:
+    root = made_up(tmp_path / "root", {PARANOID: "4\n", RANDOMIZE: "0\n"})
+    state = tmp_path / "tuning.json"
+    settings.fix(settings.wanted(root), state)
+    gone = root / PARANOID
+    gone.unlink()
+    gone.mkdir()
+    with pytest.raises(UserError, match="perf_event_paranoid"):
+        settings.restore(state)
+    assert (root / RANDOMIZE).read_text() == "0"
+    gone.rmdir()
+    assert settings.restore(state) == [(gone, "4")]
+    assert not state.exists()
 
 
 def test_a_fix_is_shown_and_confirmed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    root = fake_root(tmp_path / "root", proc__sys__kernel__perf_event_paranoid="4\n")
-    file, state = root / "proc/sys/kernel/perf_event_paranoid", tmp_path / "tuning.json"
+    root = made_up(tmp_path / "root", {PARANOID: "4\n"})
+    file, state = root / PARANOID, tmp_path / "tuning.json"
 
     def answer(text: str, *, terminal: bool = True, yes: bool = False) -> str:
         stdin = io.StringIO(text)
@@ -154,195 +291,6 @@ def test_without_a_terminal_no_setting_is_changed(tmp_path: Path) -> None:
     assert settings.wanted() == before
     assert (done.returncode, "nothing was changed" in done.stderr) == ((2, True) if before else (0, False))
     assert perfflow("doctor", "--yes", cwd=tmp_path).returncode == 2
-
-
-def test_a_damaged_memory_is_refused(tmp_path: Path) -> None:
-    state = tmp_path / "tuning.json"
-    state.write_text("{")
-    with pytest.raises(UserError, match="damaged"):
-        settings.restore(state)
-
-
-VIRTUAL = {"proc__cpuinfo": "flags\t: fpu hypervisor lm\n"}
-BARE = {"proc__cpuinfo": "flags\t: fpu lm\n"}
-
-
-def test_nothing_is_ok_on_a_machine_that_tells_nothing(tmp_path: Path) -> None:
-    """The remaining ok findings do not come from the kernel's files."""
-    fine = {item.name for item in examine(tmp_path, pause=lambda _: None) if item.state is FindingState.OK}
-    assert fine <= {"cores", "timer step"}
-
-
-def test_steal_that_was_never_counted_is_unknown_on_a_virtual_machine(tmp_path: Path) -> None:
-    stat = "cpu 100 0 0 1000 0 0 0 {} 0 0\n"
-    for kind, ever, state in (
-        (VIRTUAL, 0, FindingState.UNKNOWN),
-        (VIRTUAL, 7, FindingState.OK),
-        (BARE, 0, FindingState.OK),
-    ):
-        root = fake_root(tmp_path, **kind, proc__stat=stat.format(ever))
-
-        def pause(_: float, root: Path = root, ever: int = ever) -> None:
-            (root / "proc/stat").write_text(f"cpu 110 0 0 1090 0 0 0 {ever} 0 0\n")
-
-        assert next(item for item in examine(root, pause=pause) if item.name == "steal").state is state
-
-
-def test_hidden_siblings_and_batteries_of_the_host_are_unknown(tmp_path: Path) -> None:
-    off = {"sys__devices__system__cpu__smt__active": "0\n", "sys__class__power_supply__none__type": "Mains\n"}
-    root = fake_root(tmp_path, **VIRTUAL, **off)
-    (root / "sys/class/power_supply/none/type").unlink()
-    (root / "sys/class/power_supply/none").rmdir()
-    assert found(root, "hyper-threads").state is FindingState.UNKNOWN
-    assert found(root, "power").state is FindingState.UNKNOWN
-    assert found(root, "hypervisor").state is FindingState.WARN
-    fake_root(tmp_path, **BARE)
-    assert found(root, "hyper-threads").state is FindingState.OK
-    assert found(root, "power").value == "no battery"
-    assert found(root, "hypervisor").state is FindingState.OK
-
-
-@pytest.mark.parametrize(
-    ("name", "files", "remedy"),
-    [
-        ("hyper-threads", {"sys__devices__system__cpu__smt__active": "1"}, "cpu/smt/control"),
-        (
-            "transparent huge pages",
-            {"sys__kernel__mm__transparent_hugepage__enabled": "[always] madvise never"},
-            "echo madvise | sudo tee /sys/kernel/mm/transparent_hugepage/enabled",
-        ),
-        (
-            "clock source",
-            {
-                "sys__devices__system__clocksource__clocksource0__current_clocksource": "hpet",
-                "sys__devices__system__clocksource__clocksource0__available_clocksource": "hpet tsc acpi_pm",
-            },
-            "echo tsc | sudo tee",
-        ),
-        ("turbo", {"sys__devices__system__cpu__cpufreq__boost": "1"}, "perfflow doctor --fix"),
-        ("perf access", {"proc__sys__kernel__perf_event_paranoid": "4"}, "perfflow doctor --fix"),
-        ("hardware counters", {"sys__bus__event_source__devices__software": ""}, ""),
-        ("load average", {"proc__loadavg": "999.00 1 1 1/2 3"}, "ps -eo"),
-        (
-            "frequency governor",
-            {
-                "sys__devices__system__cpu__cpu0__cpufreq__scaling_governor": "performance",
-                "sys__devices__system__cpu__cpu1__cpufreq__scaling_governor": "powersave",
-            },
-            "perfflow doctor --fix",
-        ),
-    ],
-)
-def test_what_hurts_is_a_warning_with_its_remedy(tmp_path: Path, name: str, files: dict[str, str], remedy: str) -> None:
-    seen = found(fake_root(tmp_path, **files), name)
-    assert seen.state is FindingState.WARN
-    assert remedy in seen.remedy
-    assert seen.why
-
-
-@pytest.mark.parametrize(
-    ("group", "files"),
-    [
-        ("0::/a\n", {"sys__fs__cgroup__a__cpu.max": "150000 100000\n"}),
-        (
-            "2:cpu,cpuacct:/a\n0::/\n",
-            {
-                "sys__fs__cgroup__cpu,cpuacct__a__cpu.cfs_quota_us": "150000\n",
-                "sys__fs__cgroup__cpu,cpuacct__a__cpu.cfs_period_us": "100000\n",
-            },
-        ),
-    ],
-)
-def test_a_limit_of_the_own_control_group_is_seen(tmp_path: Path, group: str, files: dict[str, str]) -> None:
-    root = fake_root(tmp_path, proc__self__cgroup=group, **files)
-    limit = found(root, "cpu limit")
-    assert (limit.value, limit.state) == ("1.5 cores", FindingState.WARN)
-    assert "sudo tee" in limit.remedy
-
-
-def test_throttling_in_the_own_control_group_is_hostile(tmp_path: Path) -> None:
-    root = fake_root(tmp_path, proc__self__cgroup="0::/a\n", **{"sys__fs__cgroup__a__cpu.stat": "nr_throttled 3\n"})
-
-    def pause(_: float) -> None:
-        (root / "sys/fs/cgroup/a/cpu.stat").write_text("nr_throttled 5\n")
-
-    quota = next(item for item in examine(root, pause=pause) if item.name == "quota")
-    assert (quota.value, quota.state) == ("throttled 2 times", FindingState.BAD)
-
-
-def test_a_clock_with_coarse_steps_and_one_that_stands_still() -> None:
-    ticks = itertools.count(step=10_000)
-    assert timer_step(lambda: next(ticks)).state is FindingState.WARN
-    assert timer_step(lambda: 7).state is FindingState.BAD
-
-
-def test_the_self_test_ends_early_on_a_clock_that_says_so() -> None:
-    times = itertools.count(step=0.05)
-    looks = [0]
-
-    def now() -> float:
-        looks[0] += 1
-        return next(times)
-
-    self_test(now=now, cpu=lambda: 0.0, limit=0.2)
-    assert looks[0] < 40
-
-
-def test_a_glance_does_not_blame_the_machine_for_its_own_work(tmp_path: Path) -> None:
-    """Half a second of own work on one of two cores is 50 of 100 ticks."""
-    root = fake_root(tmp_path, proc__stat="cpu 100 0 0 1000 0 0 0 5 0 0\n")
-
-    def test() -> NoiseSelfTest:
-        end = time.process_time() + 0.5
-        while time.process_time() < end:
-            pass
-        (root / "proc/stat").write_text("cpu 150 0 0 1050 0 0 0 5 0 0\n")
-        return NoiseSelfTest(1.02, 0.99)
-
-    seen = quick_check(root, test)
-    load = next(item for item in seen.findings if item.name == "other load")
-    assert load.state is FindingState.OK
-    assert seen.kind is NoiseClass.QUIET
-    assert {item.name for item in seen.findings if item.state is FindingState.UNKNOWN} == {
-        "cpu pressure",
-        "swap",
-        "quota",
-    }
-
-
-def test_fix_sets_huge_pages_and_leaves_what_is_fine(tmp_path: Path) -> None:
-    """A real file would show the choice in brackets. This one shows the written text."""
-    root = fake_root(
-        tmp_path / "root",
-        sys__kernel__mm__transparent_hugepage__enabled="[always] madvise never\n",
-        proc__sys__kernel__perf_event_paranoid="-1\n",
-    )
-    state = tmp_path / "tuning.json"
-    pages = root / "sys/kernel/mm/transparent_hugepage/enabled"
-    changes = settings.wanted(root)
-    assert changes == [(pages, "always", "madvise")]
-    settings.fix(changes, state)
-    assert settings.restore(state) == [(pages, "always")]
-    assert pages.read_text() == "always"
-
-
-def test_what_could_not_be_put_back_stays_remembered(tmp_path: Path) -> None:
-    root = fake_root(
-        tmp_path / "root",
-        proc__sys__kernel__perf_event_paranoid="4\n",
-        proc__sys__kernel__randomize_va_space="0\n",
-    )
-    state = tmp_path / "tuning.json"
-    settings.fix(settings.wanted(root), state)
-    gone = root / "proc/sys/kernel/perf_event_paranoid"
-    gone.unlink()
-    gone.mkdir()
-    with pytest.raises(UserError, match="perf_event_paranoid"):
-        settings.restore(state)
-    assert (root / "proc/sys/kernel/randomize_va_space").read_text() == "0"
-    gone.rmdir()
-    assert settings.restore(state) == [(gone, "4")]
-    assert not state.exists()
 
 
 @pytest.mark.parametrize("text", ["{", "[]", "null", "3"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -59,48 +60,42 @@ def test_a_slow_drift_that_each_gate_lets_pass_fails_against_the_best(root: Path
     assert (row["baseline"]["value"], row["candidate"]["value"]) == (1000, 1160)
 
 
-def test_only_the_last_days_count(root: Path) -> None:
-    commits = past.make(root, [1, 2, 3, 4], past.NOISY)
-    remember(root, commits, {"cost": [100, 105, 105, 105]}, ago=[9, 4, 3, 2])
-    assert chosen(root, "--against", "best-5d")[0] in short(commits[1:3])
-    assert chosen(root, "--against", "best-10d")[0] == commits[0][:12]
+DRIFT = {"cost": [100, 105, 105, 105]}
+LUCKY = {"cost": [120, 119, 121, 90, 120, 121, 119, 110, 109, 108, 110, 112]}
+"""The fourth was lucky; the level was best around the third to last."""
+LOST = {"cost": [*[100] * 3, 103, *[104] * 8], "other": [*[110] * 3, *[100] * 5, *[112] * 4]}
+UNSTEADY = {
+    "cost": [100, 100, 101, 101, 102, 103, 104, 105, 106, 107, 107, 108],
+    "other": [100, 140, 90, 135, 95, 130, 100, 150, 90, 140, 130, 150],
+}
+HIGHER = {"cost": [100, 120, 120, 121, 110, 110]}
+AGO = {"ago": [9, 4, 3, 2]}
+CHOOSES = "1 of 2 benchmarks were best at another revision, and other has lost most since its best"
 
 
-def test_the_best_level_counts_and_not_the_luckiest_value(root: Path) -> None:
-    commits = past.make(root, range(100, 112), past.NOISY)
-    # The fourth was lucky; the level was best around the third to last.
-    values = [120, 119, 121, 90, 120, 121, 119, 110, 109, 108, 110, 112]
-    remember(root, commits, {"cost": values}, width=0.02)
-    assert chosen(root, "--against", "best-30d")[0] in short(commits[7:11])
-
-
-def test_the_benchmark_that_lost_most_since_its_best_chooses(root: Path) -> None:
-    commits = past.make(root, range(100, 112), TWO)
-    values = {"cost": [*[100] * 3, 103, *[104] * 8], "other": [*[110] * 3, *[100] * 5, *[112] * 4]}
-    remember(root, commits, values)
-    _, said = chosen(root, "--against", "best-30d")
-    assert "other cost was 100 on " in said
-    assert "1 of 2 benchmarks were best at another revision, and other has lost most since its best" in said
-    # Without the step of one benchmark, the other one chooses.
-    assert chosen(root, "--against", "best-30d", "--only", "cost")[0] == commits[2][:12]
-
-
-def test_noise_is_no_loss(root: Path) -> None:
-    flow = TWO.replace("other", "noisy")
-    commits = past.make(root, range(100, 112), flow)
-    noisy = [100, 140, 90, 135, 95, 130, 100, 150, 90, 140, 130, 150]
-    steady = [100, 100, 101, 101, 102, 103, 104, 105, 106, 107, 107, 108]
-    remember(root, commits, {"noisy": noisy, "cost": steady})
-    assert ": cost cost was 100 on " in chosen(root, "--against", "best-30d")[1]
-
-
-def test_more_is_better_where_the_metric_says_so(root: Path) -> None:
-    commits = past.make(root, [100, 120, 120, 121, 110, 110], past.NOISY.replace("cost: lower", "cost: higher"))
-    remember(root, commits, {"cost": [100, 120, 120, 121, 110, 110]}, better="higher")
-    revision, said = chosen(root, "--against", "best-30d")
-    assert revision == commits[3][:12]
-    assert "cost cost was 121 on " in said
-    assert "and the level is 9.1% worse now" in said
+@pytest.mark.parametrize(
+    ("values", "kept", "words", "bases", "said"),
+    [
+        pytest.param(DRIFT, AGO, "best-5d", {1, 2}, "", id="of-five-days"),
+        pytest.param(DRIFT, AGO, "best-10d", {0}, "", id="of-ten-days"),
+        pytest.param(LUCKY, {"width": 0.02}, "best-30d", {7, 8, 9, 10}, "", id="best-level-and-not-luckiest-value"),
+        pytest.param(LOST, {}, "best-30d", {7}, "other cost was 100 on ", id="benchmark-that-lost-most"),
+        pytest.param(LOST, {}, "best-30d", {7}, CHOOSES, id="why-this-benchmark-chooses"),
+        pytest.param(LOST, {}, "best-30d --only cost", {2}, "", id="only-selected-benchmarks-choose"),
+        pytest.param(UNSTEADY, {}, "best-30d", {0}, ": cost cost was 100 on ", id="noise-is-no-loss"),
+        pytest.param(HIGHER, {"better": "higher"}, "best-30d", {3}, "cost cost was 121 on ", id="more-is-better"),
+        pytest.param(HIGHER, {"better": "higher"}, "best-30d", {3}, "level is 9.1% worse now", id="how-much-was-lost"),
+    ],
+)
+def test_the_base_is_the_revision_with_the_best_level(
+    root: Path, values: dict[str, list[float | None]], kept: dict[str, Any], words: str, bases: set[int], said: str
+) -> None:
+    flow = (TWO if "other" in values else past.NOISY).replace("cost: lower", f"cost: {kept.get('better', 'lower')}")
+    commits = past.make(root, range(len(values["cost"])), flow)
+    remember(root, commits, values, **kept)
+    revision, shown = chosen(root, "--against", *words.split())
+    assert revision in short(commits[number] for number in bases)
+    assert said in shown
 
 
 def test_what_is_no_value_of_this_machine_or_of_a_commit_of_head_does_not_count(root: Path) -> None:
@@ -138,24 +133,6 @@ def test_the_history_of_a_clone_that_was_cut_off(root: Path) -> None:
     assert "git fetch --unshallow" in done.stderr
     git(shallow, "fetch", "-q", "--unshallow")
     assert gate(shallow, "--against", "best-30d").returncode == 0
-
-
-@pytest.mark.parametrize(
-    ("words", "says"),
-    [
-        (["--against", "best"], "is not best-Nd"),
-        (["--against", "best-0d"], "write --against best-30d"),
-        (["--against", "best-30d", "--base", "main"], "leave out all but one"),
-        (["--against", "best-30d"], "the history has no value of costs from the last 30 days, by this machine"),
-        (["--against", "best-30d", "--dry-run"], "`perfflow run` adds values"),
-    ],
-)
-def test_what_cannot_be_is_refused_with_a_remedy(words: list[str], says: str, root: Path) -> None:
-    past.make(root, [100, 104])
-    done = gate(root, *words)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert says in done.stderr
-    assert "hint: " in done.stderr
 
 
 def test_nothing_but_head_or_other_machines(root: Path) -> None:
