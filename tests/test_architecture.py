@@ -5,8 +5,12 @@ from __future__ import annotations
 import ast
 import re
 import runpy
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
+
+from perfflow.model.version import VERSION
+from perfflow.tools.registry import MODULES as TOOLS
 
 PACKAGE = Path(__file__).parents[1] / "perfflow"
 MODULES = sorted(PACKAGE.rglob("*.py"))
@@ -29,8 +33,7 @@ def faults(path: Path) -> Iterator[str]:
 def test_the_architecture_page_lists_every_package() -> None:
     page = (PACKAGE.parent / "docs" / "architecture.md").read_text()
     packages = {path.stem for path in PACKAGE.iterdir() if path.suffix == ".py" or (path / "__init__.py").is_file()}
-    for package in packages - {"__init__", "__main__"}:
-        assert f"| `{package}` |" in page
+    assert {name for name in packages if f"| `{name}` |" not in page} <= {"__init__", "__main__"}
 
 
 def test_each_walk_names_thirty_functions_that_exist() -> None:
@@ -58,8 +61,6 @@ def test_the_adapter_of_the_manual_uses_only_public_names() -> None:
 
 
 def test_changelog_says_something_of_the_current_version() -> None:
-    from perfflow.model.version import VERSION
-
     assert f"## {VERSION}" in (PACKAGE.parent / "CHANGELOG.md").read_text()
 
 
@@ -77,9 +78,8 @@ def test_only_reports_and_commands_compare_or_cut_sentences() -> None:
 
 
 def test_a_compared_or_cut_sentence_is_found() -> None:
-    for text in ("step.reason == 'x'", "'x' in row.why", "any('few' in text for text in step.warnings)"):
-        assert list(SIZE["compared_sentences"](ast.parse(text)))
-    for text in ("item.reason.startswith('x')", "[text.split(':') for text in result.reasons]"):
+    cut = ("item.reason.startswith('x')", "[text.split(':') for text in result.reasons]")
+    for text in ("step.reason == 'x'", "'x' in row.why", "any('few' in text for text in step.warnings)", *cut):
         assert list(SIZE["compared_sentences"](ast.parse(text)))
     for text in ("step.reason == ''", "text not in run.warnings", "step.reason or 'x'", "row.why is None"):
         assert not list(SIZE["compared_sentences"](ast.parse(text)))
@@ -96,8 +96,6 @@ WORDS = {"command", "stream"}
 
 
 def test_tools_are_known_by_what_they_say_of_themselves() -> None:
-    from perfflow.tools.registry import MODULES as TOOLS
-
     found = [
         f"{place}:{node.lineno}: {node.value}"
         for path in MODULES
@@ -109,7 +107,6 @@ def test_tools_are_known_by_what_they_say_of_themselves() -> None:
 
 
 def test_lines_of_code_are_lines_with_more_than_comments_and_docstrings() -> None:
-    counted = SIZE
     source = '''"""A module."""
 
 import os  # used
@@ -124,5 +121,14 @@ def f():
         1
     )
 '''
-    assert counted["code_lines"](source) == 6
-    assert counted["inner_imports"](ast.parse(source)) == 1
+    assert SIZE["code_lines"](source) == 6
+    assert SIZE["inner_imports"](ast.parse(source)) == 1
+
+
+DEPENDENCIES = tomllib.loads((PACKAGE.parent / "pyproject.toml").read_text())["project"]["dependencies"]
+
+
+def test_ci_tries_the_lowest_versions_which_each_dependency_names_and_nothing_else() -> None:
+    assert [text for text in DEPENDENCIES if not re.fullmatch(r"[\w.-]+>=\d+(\.\d+)+", text)] == []
+    assert re.search(r"^sh scripts/lowest\b", (PACKAGE.parent / ".ci" / "run").read_text(), re.MULTILINE)
+    assert '["project"]["dependencies"]' in (PACKAGE.parent / "scripts" / "lowest").read_text()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import shutil
 import subprocess
@@ -12,6 +11,7 @@ from contextlib import redirect_stdout
 from io import StringIO
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 import pytest
 
@@ -20,24 +20,31 @@ from benchmarks.process_experiment import recording
 from benchmarks.process_experiment.candidates import CANDIDATES, QUARTILE
 from benchmarks.verdict_experiment import summary
 from perfflow.model.readings import CAPPED, reading_of_process
+from tests.modules import ROOT, run_module
 from tests.repositories import git
 
-ROOT = Path(__file__).parents[1]
-EXPERIMENT = [sys.executable, "-m", "benchmarks.verdicts"]
-
+EXPERIMENTS = ROOT / "docs" / "experiments"
 EVIDENCE = "docs/explanation/evidence.md"
 
 
+def entries(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def words_of(page: str) -> str:
+    """Return the text of a page as one line."""
+    return " ".join((ROOT / page).read_text().split())
+
+
 def test_judging_is_measured_from_events_and_from_a_result_alone() -> None:
-    script = ROOT / "benchmarks" / "judging.py"
-    done = subprocess.run([sys.executable, script, "3"], capture_output=True, text=True, check=True)
+    done = run_module("benchmarks.judging", "3")
     lines = re.findall(r"^(\S+) \(\d+ MB, 3 rows\): .* exit (\d)$", done.stdout, re.MULTILINE)
     # The first benchmark is 15% slower, which fails.
     assert lines == [("events.jsonl", "1"), ("result.json", "1")]
 
 
 def test_the_recording_of_processes_shows_what_a_quartile_hides() -> None:
-    processes = list(recording.read(ROOT / "docs" / "experiments" / "process-statistic.jsonl.xz"))
+    processes = list(recording.read(EXPERIMENTS / "process-statistic.jsonl.xz"))
     for harness in ("criterion", "pytest-benchmark", "Google Benchmark"):
         of_harness = [item for item in processes if (item.harness, item.size) == (harness, "long")]
         read = {name: _slowdown(of_harness, name) for name in (QUARTILE, CAPPED)}
@@ -53,7 +60,7 @@ def _slowdown(processes: list[recording.Process], name: str) -> float:
 
 
 def test_the_capped_mean_of_the_experiment_is_that_of_readings() -> None:
-    processes = recording.read(ROOT / "docs" / "experiments" / "process-statistic.jsonl.xz")
+    processes = recording.read(EXPERIMENTS / "process-statistic.jsonl.xz")
     for item in (next(processes) for _ in range(20)):
         found = reading_of_process("time", item.seconds).value
         assert found == pytest.approx(CANDIDATES[CAPPED](item.seconds, item.iterations))
@@ -89,11 +96,9 @@ def test_a_replayed_change_is_found_in_both_directions(tmp_path: Path, monkeypat
 
 
 def test_the_page_of_replayed_gates_is_that_of_its_log() -> None:
-    folder = ROOT / "docs" / "experiments"
-    assert replayed.page(folder / "gates.jsonl") == (folder / "gates.md").read_text()
-    log = [json.loads(line) for line in (folder / "gates.jsonl").read_text().splitlines()]
-    one, four = (item for item in log if item["kind"] == "pairs")
-    told = " ".join((ROOT / "docs/decisions.md").read_text().split())
+    assert replayed.page(EXPERIMENTS / "gates.jsonl") == (EXPERIMENTS / "gates.md").read_text()
+    one, four = (item for item in entries(EXPERIMENTS / "gates.jsonl") if item["kind"] == "pairs")
+    told = words_of("docs/decisions.md")
     assert f"log ratio was {one['turn']:.1%} in turn and {one['side']:.1%} side by side" in told
     assert f"beside four loops {four['turn']:.1%} and {four['side']:.1%}" in told
 
@@ -101,9 +106,7 @@ def test_the_page_of_replayed_gates_is_that_of_its_log() -> None:
 @pytest.mark.long
 def test_the_cost_of_perfflow_itself_is_measured(tmp_path: Path) -> None:
     counts = ["--rounds", "1", "--few", "1", "--many", "2", "--plan", "2", "--runs", "10", "--no-peers"]
-    env = {**os.environ, "PERFFLOW_LOCK_FILE": str(tmp_path / "lock")}
-    script = [sys.executable, "-m", "benchmarks.runner", *counts]
-    done = subprocess.run(script, cwd=ROOT, env=env, capture_output=True, text=True, check=True)
+    done = run_module("benchmarks.runner", *counts, PERFFLOW_LOCK_FILE=str(tmp_path / "lock"))
     titles = re.findall(r"^### (.*)$", done.stdout, re.MULTILINE)
     assert titles[:3] == ["Start-up", "A run of one step", "Each further step, chain (1 to 2)"]
     assert len(re.findall(r"^\| perfflow \| -?[\d.]+ ms ", done.stdout, re.MULTILINE)) >= 3
@@ -113,9 +116,8 @@ def test_the_cost_of_perfflow_itself_is_measured(tmp_path: Path) -> None:
 
 def experiment(folder: Path, *words: str) -> str:
     """Run the experiment with its log in a folder; returns what it says, on either stream."""
-    env = {**os.environ, "PERFFLOW_LOCK_FILE": str(folder / "lock")}
-    argv = [*EXPERIMENT, *words, "--out", str(folder)]
-    done = subprocess.run(argv, cwd=ROOT, env=env, capture_output=True, text=True, check=False)
+    lock = str(folder / "lock")
+    done = run_module("benchmarks.verdicts", *words, "--out", folder, check=False, PERFFLOW_LOCK_FILE=lock)
     assert done.returncode in (0, 1), done.stderr
     return done.stdout + done.stderr
 
@@ -138,7 +140,7 @@ def test_the_experiment_on_verdicts_goes_on_where_it_stopped(tmp_path: Path) -> 
     trials = [line for line in first.splitlines(keepends=True) if '"trial"' in line]
     log.write_text(first[: first.index(trials[1]) + 40])
     experiment(tmp_path, "same", "--count", "1")
-    again = [json.loads(line) for line in log.read_text().splitlines()]
+    again = entries(log)
     assert json.loads(trials[0]) in again
     done = [(entry["trial"], entry["amounts"], entry["seed"]) for entry in again if "kind" in entry]
     assert [number for number, _, _ in done] == [0, 1]
@@ -164,37 +166,51 @@ def test_programs_that_wait_longer_are_compared_and_counted(tmp_path: Path) -> N
     assert rows == [(mode, size) for mode in ("lock", "read", "sleep") for size in ("0", "5", "10", "15")]
 
 
+LOG = entries(EXPERIMENTS / "verdicts.jsonl")
+TRIALS = [entry for entry in LOG if "kind" in entry]
+SAME = [entry for entry in TRIALS if entry["part"] == "same"]
+
+
+def slowdowns(kind: str) -> list[dict[str, Any]]:
+    return [entry for entry in TRIALS if entry["kind"] == kind and entry["part"] == "slower"]
+
+
 def test_the_published_tables_are_those_of_the_published_log(tmp_path: Path) -> None:
-    log, tables = (ROOT / "docs" / "experiments" / name for name in ("verdicts.jsonl", "verdicts.md"))
-    shutil.copy(log, tmp_path)
+    shutil.copy(EXPERIMENTS / "verdicts.jsonl", tmp_path)
     experiment(tmp_path, "table")
-    assert tables.read_text() == (tmp_path / "verdicts.md").read_text()
+    assert (EXPERIMENTS / "verdicts.md").read_text() == (tmp_path / "verdicts.md").read_text()
 
 
-def test_the_figures_on_neighbours_are_those_of_the_log() -> None:
-    log = [json.loads(line) for line in (ROOT / "docs" / "experiments" / "verdicts.jsonl").read_text().splitlines()]
-    trials = [entry for entry in log if "kind" in entry]
-    readme, evidence = (" ".join((ROOT / name).read_text().split()) for name in ("README.md", EVIDENCE))
-    same = [entry for entry in trials if entry["part"] == "same"]
-    alarms = sum(map(summary.is_changed, same))
-    assert f"called {alarms} of {len(same):,} pairs of identical programs different" in readme
-    seconds = median(entry["seconds"] for entry in same)
-    assert f"| identical programs | {len(same):,} | {alarms} | {seconds:.2f} s |" in evidence
-    for more in ("1%", "2%"):
-        slower = [entry for entry in trials if entry["kind"] == f"{more} slower, cpu" and entry["part"] == "slower"]
-        found = sum(entry["decision"] == "regressed" for entry in slower)
-        seconds = median(entry["seconds"] for entry in slower)
-        assert f"| {more} slower, bound by the processor | {len(slower)} | {found} | {seconds:.2f} s |" in evidence
-    assert f"found {found} of {len(slower)} slowdowns by 2%" in readme
-    peer = [entry for entry in trials if entry["kind"].startswith("hyperfine: identical")]
+def test_the_figures_on_identical_programs_are_those_of_the_log() -> None:
+    readme, evidence = words_of("README.md"), words_of(EVIDENCE)
+    alarms = sum(map(summary.is_changed, SAME))
+    assert len(SAME) == 2000
+    assert f"called {alarms} of {len(SAME):,} pairs of identical programs different" in readme
+    seconds = median(entry["seconds"] for entry in SAME)
+    assert f"| identical programs | {len(SAME):,} | {alarms} | {seconds:.2f} s |" in evidence
+    peer = [entry for entry in TRIALS if entry["kind"].startswith("hyperfine: identical")]
     welch = sum(entry["different"]["Welch p < .05"] for entry in peer)
     assert f"called {welch} of {len(peer)} identical pairs different" in evidence
 
 
+def test_the_figures_on_slowdowns_are_those_of_the_log() -> None:
+    readme, found = words_of("README.md"), {}
+    for more in ("1%", "2%"):
+        slower = slowdowns(f"{more} slower, cpu")
+        found[more] = f"{sum(entry['decision'] == 'regressed' for entry in slower)} of {len(slower)}"
+        number, seconds = found[more].split()[0], median(entry["seconds"] for entry in slower)
+        row = f"| {more} slower, bound by the processor | {len(slower)} | {number} | {seconds:.2f} s |"
+        assert row in words_of(EVIDENCE)
+    assert f"found {found['1%']} slowdowns by 1%, and {found['2%']} by 2%" in readme
+    assert f"found {found['2%']} slowdowns by 2%" in readme
+    builds = slowdowns("two builds: 2% slower, cpu")
+    assert (len(builds), sum(entry["decision"] == "regressed" for entry in builds)) == (60, 0)
+    assert "of 60 slowdowns by 2% it called 0" in readme
+
+
 @pytest.mark.parametrize("page", ["README.md", EVIDENCE])
 def test_the_figures_on_layouts_are_those_of_the_log(page: str) -> None:
-    log = (ROOT / "docs" / "experiments" / "verdicts.jsonl").read_text().splitlines()
-    trials = [entry for entry in map(json.loads, log) if "edit" in entry]
+    trials = [entry for entry in LOG if "edit" in entry]
     rows = [line for line in (ROOT / page).read_text().splitlines() if line.startswith("| ")]
     for way, name in (("auto", "as by default"), ("off", "`layouts: off`"), ("hyperfine", ""), ("criterion", "")):
         own = [entry["called"] for entry in trials if entry["way"] == way]
@@ -202,34 +218,16 @@ def test_the_figures_on_layouts_are_those_of_the_log(page: str) -> None:
         assert row.endswith(f" | {sum(own)} of {len(own)} |")
 
 
-def test_the_figures_on_one_file_and_two_builds_are_those_of_the_log() -> None:
-    log = (ROOT / "docs" / "experiments" / "verdicts.jsonl").read_text().splitlines()
-    trials = [entry for entry in map(json.loads, log) if entry["part"] == "slower" and "kind" in entry]
-    found = {
-        kind: [entry["decision"] == "regressed" for entry in trials if entry["kind"] == kind]
-        for kind in ("1% slower, cpu", "2% slower, cpu", "two builds: 2% slower, cpu")
-    }
-    one, two, builds = (f"{sum(each)} of {len(each)}" for each in found.values())
-    readme = " ".join((ROOT / "README.md").read_text().split())
-    assert f"found {one} slowdowns by 1%, and {two} by 2%" in readme
-    assert builds == "0 of 60"
-    assert "of 60 slowdowns by 2% it called 0" in readme
-
-
-def test_the_figures_on_identical_programs_and_suites_are_those_of_the_log() -> None:
-    log = (ROOT / "docs" / "experiments" / "verdicts.jsonl").read_text().splitlines()
-    entries = [json.loads(line) for line in log]
-    same = [entry for entry in entries if entry["part"] == "same" and "kind" in entry]
-    suites = [entry for entry in entries if entry["part"] == "suites" and entry.get("suite") == "mem"]
+def test_the_figures_on_suites_are_those_of_the_log() -> None:
+    evidence = words_of(EVIDENCE)
+    suites = [entry for entry in LOG if entry["part"] == "suites" and entry.get("suite") == "mem"]
     none, two = ([entry for entry in suites if entry["factor"] == factor] for factor in (1.0, 1.02))
-    evidence = " ".join((ROOT / EVIDENCE).read_text().split())
-    assert len(same) == 2000
     silent = sum(entry["alarms"] > 0 for entry in none)
     assert f"Of {len(none):,} replayed suites of 100 memory-bound" in evidence
     assert f"without a change, {silent} raised an alarm" in evidence
     found, changed = (sum(entry[key] for entry in two) for key in ("found", "changed"))
     assert f"{found} of {changed:,} changes by 2% in such suites were found" in evidence
-    live = [entry for entry in entries if "live suite" in entry]
+    live = [entry for entry in LOG if "live suite" in entry]
     noisy, found, changed = (sum(entry[key] for entry in live) for key in ("alarms", "found", "changed"))
     assert f"Of {len(live)} such suites that were run live, {noisy} raised an alarm" in evidence
     assert f"{found} of {changed} changes by 2% was found" in evidence

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import subprocess
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,15 +13,10 @@ import pytest
 from benchmarks import changes
 from benchmarks.change_experiment import tables, trial
 from benchmarks.change_experiment.series import NOISES
+from tests.modules import ROOT, run_module
 
-ROOT = Path(__file__).parents[1]
 STORED = ROOT / "docs" / "experiments" / "changes.jsonl"
 PAGE = ROOT / "docs" / "explanation" / "change-points.md"
-
-
-def experiment(*words: str) -> subprocess.CompletedProcess[str]:
-    script = [sys.executable, "-m", "benchmarks.changes", *words]
-    return subprocess.run(script, cwd=ROOT, capture_output=True, text=True, check=True)
 
 
 def entries_of(path: Path) -> dict[tuple[str, ...], dict[str, Any]]:
@@ -33,7 +26,7 @@ def entries_of(path: Path) -> dict[tuple[str, ...], dict[str, Any]]:
 def test_the_experiment_on_change_points_goes_on_where_it_stopped(tmp_path: Path) -> None:
     out = tmp_path / "changes.jsonl"
     asked = ("--series", "1", "--only", "step", "watched", "published", "--out", str(out))
-    first = experiment(*asked)
+    first = run_module("benchmarks.changes", *asked)
     assert "No Otava: name a Python with --otava." in first.stdout
     before = entries_of(out)
     assert len(before) == 10 + 10 + 2
@@ -45,7 +38,7 @@ def test_the_experiment_on_change_points_goes_on_where_it_stopped(tmp_path: Path
     otava = {**before["perfflow", "step", "t3"], "program": "Otava"}
     kept = [line for line in lines[:-1] if json.loads(line) != before["perfflow", "step", "t3"]]
     out.write_text("".join([*kept, *(json.dumps(entry) + "\n" for entry in (other, otava)), lines[-1][:40]]))
-    again = experiment(*asked)
+    again = run_module("benchmarks.changes", *asked)
     counted = [line.split(": ")[1] for line in again.stderr.splitlines()]
     assert counted == ["perfflow step t3", "perfflow published fib_20"]
     assert entries_of(out) == {**before, ("Otava", "step", "t3"): otava}
@@ -53,7 +46,7 @@ def test_the_experiment_on_change_points_goes_on_where_it_stopped(tmp_path: Path
 
 def test_the_tables_on_change_points_are_those_of_the_counts() -> None:
     shown = STORED.with_suffix(".md").read_text()
-    assert experiment("--stored", str(STORED)).stdout == shown
+    assert run_module("benchmarks.changes", "--stored", STORED).stdout == shown
 
 
 def of_tigerbeetle(entries: Sequence[tables.Entry]) -> Iterator[str]:

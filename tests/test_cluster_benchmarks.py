@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -13,15 +12,13 @@ import pytest
 from benchmarks import cluster_noise, two_nodes
 from benchmarks.cluster_noise import WITH, WITHOUT, entries
 from tests.jobs.cluster.a_cluster import NO_START
+from tests.modules import ROOT, run_module
 
-ROOT = Path(__file__).parents[1]
 MISSING = two_nodes.missing()
 
 
 def printed(module: str, *words: str, path: str = os.environ["PATH"]) -> str:
-    argv = [sys.executable, "-m", f"benchmarks.{module}", *words]
-    env = {**os.environ, "PATH": path}
-    return subprocess.run(argv, cwd=ROOT, env=env, capture_output=True, text=True, check=True).stdout
+    return run_module(f"benchmarks.{module}", *words, PATH=path).stdout
 
 
 @pytest.mark.parametrize("words", [["cluster"], ["cluster_noise", "no-such-log"]])

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
+from tests.modules import ROOT, run_module
 from tests.store.history.databases import has_server
 
-ROOT = Path(__file__).parents[1]
 LOG = ROOT / "docs" / "experiments" / "history-size.txt"
 PAGE = ROOT / "docs" / "performance.md"
 TIMES = r"([\d.]+ m?s \([\d.]+ m?s\))"
@@ -34,8 +31,7 @@ def test_a_history_is_measured(store: str) -> None:
     in_server = store == "PostgreSQL"
     if in_server and not has_server():
         pytest.skip("PostgreSQL is not installed: apt-get install postgresql")
-    script = [sys.executable, "-m", "benchmarks.history", "20", "3", *(["--postgresql"] if in_server else [])]
-    done = subprocess.run(script, cwd=ROOT, capture_output=True, text=True, check=True)
+    done = run_module("benchmarks.history", "20", "3", *(["--postgresql"] if in_server else []))
     assert re.match(rf"20 runs x 3 benchmarks, \d+ MiB, {store}\n", done.stdout)
     assert len(_figures(done.stdout)) == len(LINES)
 

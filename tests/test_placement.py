@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections import Counter, defaultdict
 from itertools import pairwise
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -14,8 +11,8 @@ from hypothesis import strategies as st
 
 from benchmarks.placement import Costs, Job, Placed, recorded, shared_out, simulate
 from perfflow.plan.groups import Lengths
+from tests.modules import run_module
 
-ROOT = Path(__file__).parents[1]
 COSTS = Costs(start=1.0, build=5.0, again=2.0)
 FREE = Costs(0.0, 0.0, 0.0)
 
@@ -91,8 +88,7 @@ def test_each_benchmark_is_in_one_group_of_each_kind_of_node() -> None:
 def test_the_night_is_simulated_with_recorded_durations() -> None:
     assert len(recorded()) == 2180
     words = ["--benchmarks", "60", "--suites", "3", "--kinds", "2", "--nodes", "1", "2", "--group", "100-200"]
-    script = [sys.executable, "-m", "benchmarks.placement", *words]
-    done = subprocess.run(script, cwd=ROOT, capture_output=True, text=True, check=True)
+    done = run_module("benchmarks.placement", *words)
     rows = [line for line in done.stdout.splitlines() if line.startswith("| ")]
     assert [row.split(" | ")[:2] for row in rows[1:3]] == [["| 1", "100 s to 200 s"], ["| 2", "100 s to 200 s"]]
     assert "120 rows of reports" in done.stdout

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import shlex
-import subprocess
 import xml.etree.ElementTree as ET
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,28 +15,18 @@ import yaml
 
 from perfflow.cli.main import app
 from perfflow.report.payloads.files import PAYLOADS
-from tests.docs.console import blocks
+from tests.docs.recipes import FLOW, OF_CI, PAGE, PINNED, github, repository, run, steps
 from tests.repositories import git
 
-PAGE = Path(__file__).parents[2] / "docs" / "ci.md"
-RECIPES = {text.split()[1]: text for kind in ("yaml", "sh") for text in blocks(PAGE, kind)}
-GITHUB = [name for name in RECIPES if name.startswith(".github/")]
-
-
-def read(name: str) -> dict[str, Any]:
-    # YAML 1.1 reads the key `on` as true; GitHub does not.
-    known: dict[Any, Any] = yaml.safe_load(RECIPES[name])
-    return {"on" if key is True else key: value for key, value in known.items()}
-
-
-def steps(name: str) -> list[dict[str, Any]]:
-    return [step for job in read(name)["jobs"].values() for step in job["steps"]]
+RECIPES = OF_CI
+GITLAB: dict[str, Any] = yaml.safe_load(RECIPES[".gitlab-ci.yml"])
+NAMES = [name for name in RECIPES if name.startswith(".github/")]
 
 
 def scripts() -> Iterator[str]:
-    for name in GITHUB:
+    for name in NAMES:
         yield from (step["run"] for step in steps(name) if "run" in step)
-    job = read(".gitlab-ci.yml")["perf"]
+    job = GITLAB["perf"]
     yield from (*job["script"], *job["after_script"])
     yield RECIPES["ci/perf.sh"]
 
@@ -49,14 +38,8 @@ def commands() -> list[str]:
 
 def test_the_recipes_are_there() -> None:
     assert set(RECIPES) == {
-        ".github/workflows/perf.yml",
-        ".github/workflows/perf-step.yml",
-        ".github/workflows/perf-post.yml",
-        ".github/workflows/mojo.yml",
-        ".gitlab-ci.yml",
-        "ci/perf.sh",
-        "ci/install.sh",
-        "ci/wheel.sh",
+        *(f".github/workflows/{name}.yml" for name in ("perf", "perf-step", "perf-post", "mojo")),
+        *(".gitlab-ci.yml", "ci/perf.sh", "ci/install.sh", "ci/wheel.sh"),
     }
     assert len(commands()) == 9
 
@@ -75,37 +58,31 @@ def test_each_command_is_one_that_perfflow_takes(line: str) -> None:
     assert command.make_context(command.name, words).command is command
 
 
-PINNED = re.compile(r"perfflow-cli(\[tools\])? @ git\+https://git\.example\.com/perfflow\.git@[0-9a-f]{40}")
-
-
 def test_what_is_installed_is_a_commit_that_is_named_in_full() -> None:
     installs = [line for script in scripts() for line in script.splitlines() if "pip install" in line]
     assert {line.partition("pip install ")[2] for line in installs} == {'"$PERFFLOW"'}
     flows = [".github/workflows/perf.yml", ".github/workflows/perf-post.yml"]
-    given = [*(read(name)["env"] for name in flows), read(".gitlab-ci.yml")["perf"]["variables"]]
+    given = [*(github(name)["env"] for name in flows), GITLAB["perf"]["variables"]]
     assert all(PINNED.fullmatch(env["PERFFLOW"]) for env in given)
     assert PINNED.search(RECIPES["ci/install.sh"])
 
 
-@pytest.mark.parametrize("name", GITHUB)
+@pytest.mark.parametrize("name", NAMES)
 def test_nothing_from_outside_stands_in_a_script(name: str) -> None:
-    assert "pull_request_target" not in read(name)["on"]
-    assert read(name)["permissions"]["contents"] == "read"
+    assert "pull_request_target" not in github(name)["on"]
+    assert github(name)["permissions"]["contents"] == "read"
     assert not [step["run"] for step in steps(name) if "${{" in step.get("run", "")]
 
 
 def test_the_gate_has_the_history_the_cache_and_no_token_that_writes() -> None:
-    flow = read(".github/workflows/perf.yml")
+    flow = github(".github/workflows/perf.yml")
     assert set(flow["permissions"].values()) == {"read"}
-    by_use = {
-        step["uses"].partition("@")[0]: step.get("with", {})
-        for step in steps(".github/workflows/perf.yml")
-        if "uses" in step
-    }
+    using = [step for step in steps(".github/workflows/perf.yml") if "uses" in step]
+    by_use = {step["uses"].partition("@")[0]: step.get("with", {}) for step in using}
     assert by_use["actions/checkout"]["fetch-depth"] == 0
     assert by_use["actions/checkout"]["ref"] == "${{ github.event.pull_request.head.sha }}"
     assert by_use["actions/cache"]["path"] == "${{ steps.kept.outputs.path }}"
-    assert read(".gitlab-ci.yml")["perf"]["variables"]["GIT_DEPTH"] == "0"
+    assert GITLAB["perf"]["variables"]["GIT_DEPTH"] == "0"
     (job,) = flow["jobs"].values()
     assert job["name"] == "review:gate:perf"
     assert "GITHUB_TOKEN" not in RECIPES[".github/workflows/perf.yml"]
@@ -113,7 +90,7 @@ def test_the_gate_has_the_history_the_cache_and_no_token_that_writes() -> None:
 
 def test_the_workflow_that_posts_runs_nothing_of_the_pull_request() -> None:
     name = ".github/workflows/perf-post.yml"
-    assert read(name)["on"]["workflow_run"]["workflows"] == [read(".github/workflows/perf.yml")["name"]]
+    assert github(name)["on"]["workflow_run"]["workflows"] == [github(".github/workflows/perf.yml")["name"]]
     assert not [step for step in steps(name) if "checkout" in step.get("uses", "")]
     post = steps(name)[-1]
     assert post["env"]["HEAD_SHA"] == "${{ github.event.workflow_run.head_sha }}"
@@ -134,7 +111,7 @@ def test_the_job_with_a_toolchain_caches_it_and_passes_where_there_is_none() -> 
 
 
 def test_gitlab_is_told_of_files_that_are_written() -> None:
-    job = read(".gitlab-ci.yml")["perf"]
+    job = GITLAB["perf"]
     written = {f"ci/{payload.file}" for payload in PAYLOADS.values()}
     assert set(job["artifacts"]["reports"].values()) <= written
     assert job["artifacts"]["when"] == "always"
@@ -146,32 +123,10 @@ def test_the_table_names_each_file() -> None:
     assert dict(rows) == {name: payload.file for name, payload in PAYLOADS.items()}
 
 
-FLOW = """perfflow: 1
-name: perf
-stages:
-  baseline:
-    - {id: cost, run: cat costs, parse: {regex: '(?P<cost>\\d+)', units: {cost: '1'}, better: {cost: lower}}}
-"""
-
-
 @pytest.fixture
-def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setenv("PERFFLOW_LOCK_FILE", str(tmp_path / "lock"))
-    root = tmp_path / "project"
-    for name, text in (("workflows/perf.yaml", FLOW), ("ci/perf.sh", RECIPES["ci/perf.sh"]), ("costs", "100\n")):
-        (root / name).parent.mkdir(parents=True, exist_ok=True)
-        (root / name).write_text(text)
-    git(root, "init", "-q", "-b", "main")
-    git(root, "add", ".")
-    git(root, "commit", "-qm", "one")
-    return root
-
-
-def recipe(project: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        ["sh", "ci/perf.sh", *words], cwd=project, capture_output=True, text=True, timeout=900, check=False
-    )
+def project(tmp_path: Path, own_machine: None) -> Path:
+    files = {"workflows/perf.yaml": FLOW, "ci/perf.sh": RECIPES["ci/perf.sh"], "costs": "100\n"}
+    return repository(tmp_path / "project", files)
 
 
 @pytest.mark.parametrize(
@@ -185,7 +140,7 @@ def recipe(project: Path, *words: str) -> subprocess.CompletedProcess[str]:
 def test_the_shell_recipe_does_what_it_says(costs: str, status: int, said: str, project: Path) -> None:
     (project / "costs").write_text(f"{costs}\n")
     git(project, "commit", "-qam", "two", "--allow-empty")
-    done = recipe(project, "main~1", "files")
+    done = run(["sh", "ci/perf.sh", "main~1", "files"], project)
     assert done.returncode == status, done.stdout + done.stderr
     assert said in done.stdout
     assert sorted(path.name for path in (project / "files").iterdir()) == sorted(
@@ -197,7 +152,7 @@ def test_the_shell_recipe_does_what_it_says(costs: str, status: int, said: str, 
 
 
 def test_the_shell_recipe_stops_where_nothing_was_run(project: Path) -> None:
-    done = recipe(project)
+    done = run(["sh", "ci/perf.sh"], project)
     assert done.returncode == 2
     assert "'origin/main' is not a revision" in done.stderr
     assert not (project / "ci-files").exists()

@@ -3,111 +3,58 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from tests.docs.test_action import linter
-from tests.docs.test_ci_recipes import FLOW, PINNED
-from tests.docs.test_recipes_page import RECIPES, schema_check
+from tests.docs.recipes import FLOW, OF_RUNNERS, PINNED, github, repository, run, run_script, steps
 from tests.repositories import git
 
-__all__ = ["linter"]
 GITHUB, GITLAB = ".github/workflows/perf-nightly.yml", ".gitlab/perf-nightly.yml"
+FLOW_OF_NIGHT: dict[str, Any] = github(GITHUB)
+STEPS = steps(GITHUB)
+JOB: dict[str, Any]
+(JOB,) = yaml.safe_load(OF_RUNNERS[GITLAB]).values()
 # One run of each side decides.
 EXACT = FLOW.replace("(?P<cost>", "(?P<instructions>").replace(
     "{cost: '1'}, better: {cost: lower}", "{instructions: '1'}"
 )
 
 
-def github() -> dict[str, Any]:
-    # YAML 1.1 reads the key `on` as true; GitHub does not.
-    known: dict[Any, Any] = yaml.safe_load(RECIPES[GITHUB])
-    return {"on" if key is True else key: value for key, value in known.items()}
-
-
-def job() -> dict[str, Any]:
-    (found,) = yaml.safe_load(RECIPES[GITLAB]).values()
-    assert isinstance(found, dict)
-    return found
-
-
-def steps() -> list[dict[str, Any]]:
-    (found,) = github()["jobs"].values()
-    return list(found["steps"])
-
-
-def test_actionlint_takes_it(linter: str, tmp_path: Path) -> None:
-    path = tmp_path / GITHUB
-    path.parent.mkdir(parents=True)
-    path.write_text(RECIPES[GITHUB])
-    git(tmp_path, "init", "-q")
-    words = [linter, "-shellcheck=", str(path)]
-    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout
-
-
-def test_the_schema_of_gitlab_takes_it(tmp_path: Path) -> None:
-    (tmp_path / ".gitlab-ci.yml").write_text(RECIPES[GITLAB])
-    done = schema_check(tmp_path / ".gitlab-ci.yml")
-    assert done.returncode == 0, done.stdout
-
-
 def test_they_start_by_the_clock_with_the_whole_history_and_no_token_that_writes() -> None:
-    assert set(github()["on"]) == {"schedule", "workflow_dispatch"}
-    assert github()["permissions"] == {"contents": "read"}
-    assert "GITHUB_TOKEN" not in RECIPES[GITHUB]
-    assert not [step["run"] for step in steps() if "${{" in step.get("run", "")]
-    assert job()["rules"] == [{"if": '$CI_PIPELINE_SOURCE == "schedule"'}]
-    assert (steps()[0]["with"]["fetch-depth"], job()["variables"]["GIT_DEPTH"]) == (0, "0")
-    assert all(PINNED.fullmatch(env["PERFFLOW"]) for env in (github()["env"], job()["variables"]))
+    assert set(FLOW_OF_NIGHT["on"]) == {"schedule", "workflow_dispatch"}
+    assert FLOW_OF_NIGHT["permissions"] == {"contents": "read"}
+    assert "GITHUB_TOKEN" not in OF_RUNNERS[GITHUB]
+    assert not [step["run"] for step in STEPS if "${{" in step.get("run", "")]
+    assert JOB["rules"] == [{"if": '$CI_PIPELINE_SOURCE == "schedule"'}]
+    assert (STEPS[0]["with"]["fetch-depth"], JOB["variables"]["GIT_DEPTH"]) == (0, "0")
+    assert all(PINNED.fullmatch(env["PERFFLOW"]) for env in (FLOW_OF_NIGHT["env"], JOB["variables"]))
 
 
 def test_what_a_night_measured_is_kept_also_where_it_fails() -> None:
-    restored, kept = (step for step in steps() if step.get("uses", "").startswith("actions/cache/"))
+    restored, kept = (step for step in STEPS if step.get("uses", "").startswith("actions/cache/"))
     assert (kept["uses"], kept["if"]) == ("actions/cache/save@v4", "always()")
     assert kept["with"]["path"] == restored["with"]["path"]
     assert kept["with"]["key"].startswith(restored["with"]["restore-keys"])
-    assert restored["with"]["path"].split() == job()["cache"]["paths"]
-    assert job()["cache"]["when"] == "always"
-
-
-def scripts(service: str) -> list[str]:
-    lines = [step["run"] for step in steps() if "run" in step] if service == "github" else job()["script"]
-    # All but the installation: what is tested is this tree.
-    return [line for line in lines if "pip install" not in line]
+    assert restored["with"]["path"].split() == JOB["cache"]["paths"]
+    assert JOB["cache"]["when"] == "always"
 
 
 @pytest.fixture
-def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    for name in ("XDG_CACHE_HOME", "XDG_STATE_HOME", "PERFFLOW_LOCK_FILE"):
-        monkeypatch.setenv(name, str(tmp_path / name))
-    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
-    root = tmp_path / "project"
-    for name, text in {"workflows/perf.yaml": EXACT, "costs": "1000\n"}.items():
-        (root / name).parent.mkdir(parents=True, exist_ok=True)
-        (root / name).write_text(text)
-    git(root, "init", "-q", "-b", "main")
-    git(root, "add", ".")
-    git(root, "commit", "-qm", "one")
-    return root
+def project(tmp_path: Path, own_machine: None) -> Path:
+    return repository(tmp_path / "project", {"workflows/perf.yaml": EXACT, "costs": "1000\n"})
 
 
 def night(service: str, number: int, project: Path) -> subprocess.CompletedProcess[str]:
-    place = project.parent / f"night-{number}"
-    place.mkdir()
-    env = {"RUNNER_TEMP": str(place), "OUT": str(place), "CI_COMMIT_BRANCH": "main"}
+    place = str(project.parent / f"night-{number}")
+    Path(place).mkdir()
+    lines = JOB["script"] if service == "gitlab" else [step["run"] for step in STEPS if "run" in step]
     if service == "gitlab":
         git(project, "checkout", "-q", "--detach")
-    words = ["bash", "-eo", "pipefail", "-c", "\n".join(scripts(service))]
-    done = subprocess.run(
-        words, cwd=project, env={**os.environ, **env}, capture_output=True, text=True, timeout=900, check=False
-    )
+    done = run_script(lines, project, RUNNER_TEMP=place, OUT=place, CI_COMMIT_BRANCH="main")
     git(project, "checkout", "-q", "main")
     return done
 
@@ -128,10 +75,9 @@ def test_nights_of_small_steps_fail_when_they_add_up(service: str, costs: list[i
         assert done.returncode == status, done.stdout + done.stderr
         assert ("✗ FAIL" if status else "✓ PASS") in done.stdout
     assert "1 already known" in done.stdout
-    words = ["perfflow", "baseline", "list"]
-    shown = subprocess.run(words, cwd=project, capture_output=True, text=True, check=True).stdout
+    shown = run(["perfflow", "baseline", "list"], project).stdout
     assert shown.splitlines()[1].split()[:2] == ["main", "main"]
-    words = ["perfflow", "compare", "main", f"../night-{len(costs)}/night", "--json"]
-    (row,) = json.loads(subprocess.run(words, cwd=project, capture_output=True, check=True).stdout)["benchmarks"]
+    done = run(["perfflow", "compare", "main", f"../night-{len(costs)}/night", "--json"], project)
+    (row,) = json.loads(done.stdout)["benchmarks"]
     # The last night that passed is the baseline.
     assert (row["baseline"]["value"], row["candidate"]["value"]) == tuple(costs[-2:])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterator
+from dataclasses import fields
 from pathlib import Path
 
 import click
@@ -13,6 +13,7 @@ import pytest
 from perfflow.cli.main import COMMANDS, app
 from perfflow.library import search_path
 from perfflow.model.metrics import OUTSIDE, TECHNIQUES
+from perfflow.tools.adapter import Adapter, Builder, Profiler, Suite
 from perfflow.workflow.declared_tool import ToolFile
 from perfflow.workflow.model import Stage, Step, Workflow
 from scripts import reference_tables
@@ -25,35 +26,38 @@ def keys(model: type[Workflow | Step | Stage | ToolFile]) -> set[str]:
     return {field.alias or name for name, field in model.model_fields.items()}
 
 
-@pytest.mark.parametrize("key", sorted(keys(Workflow) | keys(Step)))
-def test_the_workflow_reference_names_the_key(key: str) -> None:
-    assert f"`{key}`" in (DOCS / "workflow.md").read_text()
-
-
-def test_the_step_table_names_no_key_that_is_not_there() -> None:
+def between(start: str, end: str) -> str:
+    """Return the part of the workflow reference between two headings."""
     text = (DOCS / "workflow.md").read_text()
-    table = text[text.index("## Keys of a step") : text.index("## The optimize stage")]
-    first_cells = [line.split("|")[1] for line in table.splitlines() if line.startswith("| `")]
-    named = {name for cell in first_cells for name in re.findall(r"`([a-z-]+)`", cell)}
-    assert named <= keys(Step)
+    return text[text.index(start) : text.index(end)]
 
 
-def test_the_table_of_the_top_level_names_its_keys_and_no_other() -> None:
+def named(table: str) -> set[str]:
+    """Return the names in the first cells of a table."""
+    cells = [line.split("|")[1] for line in table.splitlines() if line.startswith("| `")]
+    return {name for cell in cells for name in re.findall(r"`([a-z-]+)`", cell)}
+
+
+def test_the_workflow_reference_names_each_key_and_no_other() -> None:
     text = (DOCS / "workflow.md").read_text()
-    table = text[text.index("## Top level") : text.index("## Stages and order")]
-    first_cells = [line.split("|")[1] for line in table.splitlines() if line.startswith("| `")]
-    assert {name for cell in first_cells for name in re.findall(r"`([a-z-]+)`", cell)} == keys(Workflow)
+    assert [key for key in keys(Workflow) | keys(Step) if f"`{key}`" not in text] == []
+    assert named(between("## Keys of a step", "## The optimize stage")) <= keys(Step)
+    assert named(between("## Top level", "## Stages and order")) == keys(Workflow)
 
 
+CANDIDATE = {"technique", "why", "hotspot", "patch", "ref", "run", "argv", "propose", "env", "params", "matrix"}
 OF_ANY_STAGE = {"steps", "role", "env", "if", "working-directory", "shell", "timeout"}
 
 
-def test_the_reference_names_the_keys_of_a_stage() -> None:
+def test_the_tables_of_stages_name_all_keys_and_no_other() -> None:
     text = (DOCS / "workflow.md").read_text()
     (row,) = (line for line in text.splitlines() if line.startswith("| `stages`"))
-    every = set(re.findall(r"[a-z-]+", row.split("`{")[1].split("}`")[0]))
-    # Those of the optimize stage have a table of their own.
-    assert every == OF_ANY_STAGE
+    assert set(re.findall(r"[a-z-]+", row.split("`{")[1].split("}`")[0])) == OF_ANY_STAGE
+    tables = between("## The optimize stage", "## Expressions").split("| key of ")[1:]
+    assert [named(table) for table in tables] == [CANDIDATE, keys(Stage) - OF_ANY_STAGE]
+    assert keys(Step) >= CANDIDATE
+    techniques = re.findall(r"`([a-z-]+)`", tables[0].split("| `technique` |")[1].partition("|")[0])
+    assert set(techniques) - {"ruled-out"} == {*TECHNIQUES, OUTSIDE}
 
 
 def test_the_page_of_commands_names_each_one() -> None:
@@ -61,23 +65,15 @@ def test_the_page_of_commands_names_each_one() -> None:
     assert dict(rows) == COMMANDS
 
 
-def words_of(name: str, command: click.Command) -> Iterator[str]:
-    """The command as it is typed, or of a group each of its commands."""
-    if isinstance(command, click.Group):
-        for inner in command.list_commands(click.Context(command)):
-            yield f"{name} {inner}"
-    else:
-        yield name
-
-
 @pytest.mark.parametrize("name", sorted(COMMANDS))
 def test_the_page_of_commands_has_a_table_of_its_options(name: str) -> None:
     command = app.get_command(click.Context(app), name)
     assert command is not None
-    text = COMMANDS_PAGE.read_text()
-    for words in words_of(name, command):
-        assert f"### perfflow {words}\n" in text
-        assert f"<!-- options of {words} -->\n\n| option" in text
+    inner = command.list_commands(click.Context(command)) if isinstance(command, click.Group) else []
+    names = [f"{name} {word}" for word in inner] or [name]
+    for words in names:
+        assert f"### perfflow {words}\n" in COMMANDS_PAGE.read_text()
+        assert f"<!-- options of {words} -->\n\n| option" in COMMANDS_PAGE.read_text()
 
 
 @pytest.mark.parametrize("page", sorted(reference_tables.pages()), ids=lambda path: path.stem)
@@ -113,36 +109,33 @@ def test_each_package_and_each_dependency_has_its_row() -> None:
     assert {re.split(r"[<>=\[]", item)[0].lower() for item in needed} == said - {"package"}
 
 
-CANDIDATE = {"technique", "why", "hotspot", "patch", "ref", "run", "argv", "propose", "env", "params", "matrix"}
-
-
-def test_the_optimize_tables_name_all_keys_and_no_other() -> None:
-    text = (DOCS / "workflow.md").read_text()
-    section = text[text.index("## The optimize stage") : text.index("## Expressions")]
-    tables = section.split("| key of ")[1:]
-    named = [
-        {
-            name
-            for line in table.splitlines()
-            if line.startswith("| `")
-            for name in re.findall(r"`([a-z-]+)`", line.split("|")[1])
-        }
-        for table in tables
-    ]
-    assert named == [CANDIDATE, keys(Stage) - OF_ANY_STAGE]
-    assert keys(Step) >= CANDIDATE
-    assert set(re.findall(r"`([a-z-]+)`", tables[0].split("| `technique` |")[1].partition("|")[0])) - {"ruled-out"} == {
-        *TECHNIQUES,
-        OUTSIDE,
-    }
-
-
-@pytest.mark.parametrize("key", sorted(keys(ToolFile)))
-def test_the_page_about_tool_files_names_the_key(key: str) -> None:
+def test_the_page_about_tool_files_names_each_key() -> None:
     table = (DOCS / "writing-a-tool.md").read_text().split("| key |")[1]
-    assert any(f"`{key}`" in line.split("|")[1] for line in table.splitlines() if line.startswith("|"))
+    cells = [line.split("|")[1] for line in table.splitlines() if line.startswith("|")]
+    assert [key for key in keys(ToolFile) if not any(f"`{key}`" in cell for cell in cells)] == []
 
 
-@pytest.mark.parametrize("path", sorted(search_path.SHIPPED.glob("*.yaml")), ids=lambda path: path.stem)
-def test_the_library_page_names_the_workflow(path: Path) -> None:
-    assert f"| `{path.stem}` |" in (DOCS / "library.md").read_text()
+def test_the_library_page_names_each_workflow() -> None:
+    page = (DOCS / "library.md").read_text()
+    assert [path for path in search_path.SHIPPED.glob("*.yaml") if f"| `{path.stem}` |" not in page] == []
+
+
+TABLES = {Adapter: "All other fields\nhave a default:", Suite: "`Suite(...)` says", Builder: "`Builder(...)` says"}
+"""How the text before the table of a part of an adapter begins."""
+SHOWN = {"name", "role", "invocations", "parse", "outputs"}
+"""Fields that the example on the page has."""
+
+
+def rows(part: type) -> dict[str, str]:
+    """Return the rows of the table of fields: names in the first cell -> meaning."""
+    table = re.search(r"(?:\|.*\n)+", (DOCS / "writing-a-tool.md").read_text().partition(TABLES[part])[2])
+    assert table
+    return dict(line.strip("|\n").split(" | ", 1) for line in table[0].splitlines()[2:])
+
+
+def test_the_page_about_tools_names_every_field_and_no_other() -> None:
+    for part in TABLES:
+        found = {name for cell in rows(part) for name in re.findall(r"`(\w+)", cell)}
+        assert found == {item.name for item in fields(part)} - SHOWN - {"_", "is_of_file"}, part
+    (meaning,) = (text for cell, text in rows(Adapter).items() if cell.strip() == "`profiler`")
+    assert set(re.findall(r"`(\w+)`", meaning)) - {"Profiler"} == {item.name for item in fields(Profiler)}

@@ -18,49 +18,33 @@ from perfflow.sampling.stop_rule import Stop
 from perfflow.tools.adapter import Role
 
 TEXT = (Path(__file__).parents[2] / "docs" / "result.md").read_text()
-SECTIONS: dict[str, type[BaseModel]] = {
-    "The whole file": result.Result,
-    "run": result.RunInfo,
-    "library": result.LibraryItem,
-    "gate": result.Gate,
-    "reasons": result.Reason,
-    "steps": result.StepResult,
-    "axis": result.Axis,
-    "scaling": result.Scaling,
-    "benchmarks": result.Benchmark,
-    "nodes": result.NodeResult,
-    "jobs": result.JobResult,
-    "sample": result.Sample,
-    "bounds": result.Bounds,
-    "confirmation": result.ConfirmationOf,
-    "layouts": result.LayoutsOf,
-    "built": result.AsBuilt,
-    "expected": result.Expected,
-    "targets": result.TargetResult,
-    "peaks": result.PeakResult,
-    "roofline": result.RooflinePoint,
-    "kernels": kernels.KernelResult,
-    "across_gpus": result.OnGpu,
-    "model": kernels.Modelled,
-    "stalls": kernels.Stall,
-    "advice": kernels.ToolAdvice,
-    "growth": result.Growth,
-    "grown": result.Grown,
-    "points": result.SizePoint,
-    "memory": result.MemoryResult,
-    "profiles": result.ProfileResult,
-    "stacks": result.StacksResult,
-    "hotspots": result.HotspotResult,
-    "attributions": result.Attribution,
-    "blind": result.Blind,
-    "commits": result.CommitInfo,
-    "optimizations": result.Optimization,
-    "cheaper": result.Cheaper,
-    "verification": result.Verification,
-    "recommendations": result.Recommendation,
-    "routes": result.RouteTaken,
-    "brief": result.Brief,
+NAMED = {
+    result.Result: "The whole file",
+    result.Sample: "sample",
+    result.Bounds: "bounds",
+    result.Grown: "grown",
+    result.ConfirmationOf: "confirmation",
+    result.SizePoint: "points",
 }
+"""Sections of parts that stand under several keys."""
+
+
+def parts(annotation: Any) -> Iterator[type[BaseModel]]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    for argument in get_args(annotation):
+        yield from parts(argument)
+
+
+def sections(model: type[BaseModel], name: str) -> Iterator[tuple[str, type[BaseModel]]]:
+    """Yield a part of the model and those inside of it, with their sections: those of the keys that hold them."""
+    yield NAMED.get(model, name), model
+    for key, field in model.model_fields.items():
+        for part in parts(field.annotation):
+            yield from sections(part, field.alias or key)
+
+
+SECTIONS = dict(sections(result.Result, ""))
 # Words of fields that are plain texts in the model.
 WORDS: dict[tuple[str, str], set[str]] = {
     # Fresh pairs that confirm a change are added to those before; only events have this design.
@@ -109,8 +93,8 @@ def test_a_field_with_a_list_of_words_has_them_all(section: str) -> None:
 def test_every_part_of_the_model_has_a_section() -> None:
     modules = (result, kernels)
     named = [value for module in modules for value in vars(module).values()]
-    parts = {part for part in named if isinstance(part, type) and issubclass(part, BaseModel)}
-    assert parts - {BaseModel, ResultPart, result.PlannedStep} == set(SECTIONS.values())
+    models = {part for part in named if isinstance(part, type) and issubclass(part, BaseModel)}
+    assert models - {BaseModel, ResultPart, result.PlannedStep} == set(SECTIONS.values())
 
 
 def test_exit_codes_are_those_of_the_command() -> None:

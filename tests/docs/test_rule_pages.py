@@ -40,28 +40,24 @@ def test_the_page_lists_the_built_in_routes_in_their_order() -> None:
     ]
 
 
+SAID = {
+    CallShare: ("share", "calls of"),
+    HotPlace: ("share count?", "of by code any_code"),
+    ProvenGrowth: ("grew", "metric"),
+    Rate: ("over least?", "metric per"),
+    Low: ("under time?", "metric"),
+    LowOccupancy: ("occupancy busy time", "limiter"),
+    Wasted: ("uncoalesced time", ""),
+    Stalled: ("waiting time", "stalls"),
+}
+"""What the page says of a condition: its thresholds, those with a `?` if they are not 0, and its names."""
+
+
 def numbers(rule: Rule) -> list[str]:
     """The thresholds of a rule as the page writes them."""
-    found = []
-    for condition in rule.conditions:
-        match condition:
-            case CallShare():
-                found.append(shown(condition.share))
-            case HotPlace():
-                found += [shown(condition.share), *([f"{condition.count:,}"] if condition.count else [])]
-            case ProvenGrowth():
-                found.append(shown(condition.grew))
-            case Rate():
-                found += [shown(condition.over), *([shown(condition.least)] if condition.least else [])]
-            case Low():
-                found += [shown(condition.under), *([shown(condition.time)] if condition.time else [])]
-            case LowOccupancy():
-                found += [shown(share) for share in (condition.occupancy, condition.busy, condition.time)]
-            case Wasted():
-                found += [shown(condition.uncoalesced), shown(condition.time)]
-            case Stalled():
-                found += [shown(condition.waiting), shown(condition.time)]
-    return found
+    asked = [(condition, name) for condition in rule.conditions for name in SAID[type(condition)][0].split()]
+    values = [(getattr(condition, name.rstrip("?")), name) for condition, name in asked]
+    return [shown(value) for value, name in values if value or not name.endswith("?")]
 
 
 def shown(value: float) -> str:
@@ -70,19 +66,8 @@ def shown(value: float) -> str:
 
 def named(condition: Condition) -> list[str]:
     """What the page says by name of a condition."""
-    match condition:
-        case CallShare():
-            return [condition.calls, *condition.of]
-        case HotPlace():
-            return [*condition.of, *condition.by, *condition.code, *condition.any_code]
-        case LowOccupancy():
-            return [*condition.limiter]
-        case Stalled():
-            return [*condition.stalls]
-        case Wasted():
-            return []
-        case _:
-            return [*condition.metric, *([condition.per] if isinstance(condition, Rate) else [])]
+    values = [getattr(condition, name) for name in SAID[type(condition)][1].split()]
+    return [text for value in values for text in ([value] if isinstance(value, str) else value)]
 
 
 _NUMBER = re.compile(r"[\d.]+%|(?:(?<=over )|(?<=counted )|(?<=at least ))[\d,.]*\d(?![\d%])")

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.docs.recipes import run
 from tests.docs.test_documents import copy_of_the_tree
 
 pytestmark = pytest.mark.skipif(
@@ -17,14 +18,7 @@ pytestmark = pytest.mark.skipif(
 
 
 def built(tree: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "mkdocs", "build", "--strict"],
-        cwd=tree,
-        capture_output=True,
-        text=True,
-        timeout=900,
-        check=False,
-    )
+    return run([sys.executable, "-m", "mkdocs", "build", "--strict"], tree)
 
 
 @pytest.fixture(scope="module")

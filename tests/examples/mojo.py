@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+from tests.examples.trees import copied, run
+
 EXAMPLE = Path("examples", "mojo-kernels")
 PATCHES = Path("workflows", "patches", "mojo-kernel")
 MOJO = os.environ.get("PERFFLOW_MOJO") or shutil.which("mojo") or ""
@@ -23,19 +23,12 @@ def path_with_compiler() -> str:
 
 def copy_example(tree: Path) -> Path:
     """Copy the example to where it is in the repository, below ``tree``."""
-    shutil.copytree(ROOT / EXAMPLE, tree / EXAMPLE, ignore=shutil.ignore_patterns("build", ".perfflow"))
-    return tree / EXAMPLE
+    return copied(tree, EXAMPLE) / EXAMPLE
 
 
 def build(source: Path, program: Path) -> Path:
     """Build a program. Raises AssertionError with what the compiler said."""
-    environment = {**os.environ, "PATH": path_with_compiler()}
-    argv = [MOJO, "build", "-O3", "-o", str(program), str(source)]
-    done = subprocess.run(argv, env=environment, capture_output=True, text=True, timeout=900, check=False)
+    done = run([MOJO, "build", "-O3", "-o", program, source], PATH=path_with_compiler())
     assert done.returncode == 0, done.stderr
     assert "warning" not in done.stderr
     return program
-
-
-def run(program: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([program, *words], capture_output=True, text=True, timeout=900, check=False)

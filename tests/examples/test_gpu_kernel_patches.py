@@ -4,51 +4,47 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
 
 from perfflow.execute import prepare
 from tests.cli.shell import ROOT
+from tests.examples.trees import apply, copied, run
 from tests.tools.harness import tool
 
 HERE = Path(__file__).parent
-EXAMPLE = ROOT / "examples/gpu-kernels"
-PATCHES = ROOT / "workflows/patches/gpu-kernel"
+EXAMPLE = Path("examples/gpu-kernels")
+PATCHES = Path("workflows/patches/gpu-kernel")
 IN_ORDER = ("tile", "pad", "wrong")
 
 
-def _run(*words: str | Path, cwd: Path) -> str:
-    done = subprocess.run(words, cwd=cwd, capture_output=True, text=True, timeout=900, check=False)
+def patched(folder: Path, count: int) -> Path:
+    """A copy of the example with the first patches."""
+    apply(copied(folder, EXAMPLE), PATCHES, *IN_ORDER[:count])
+    return folder / EXAMPLE
+
+
+def printed(*words: str | Path, cwd: Path) -> str:
+    done = run([*words], cwd)
     assert done.returncode == 0, done.stderr
     return done.stdout
-
-
-def _patched(folder: Path, *names: str) -> Path:
-    """A copy of the example with some of the patches."""
-    shutil.copytree(EXAMPLE, folder / "examples/gpu-kernels", ignore=shutil.ignore_patterns("build", "__pycache__"))
-    _run("git", "init", "-q", cwd=folder)
-    for name in names:
-        _run("git", "apply", PATCHES / f"{name}.patch", cwd=folder)
-    return folder / "examples/gpu-kernels"
 
 
 def test_the_workflow_names_them_all() -> None:
     text = (ROOT / "workflows/gpu-kernel.yaml").read_text()
     assert tuple(re.findall(r"patch: patches/gpu-kernel/(\w+)\.patch", text)) == IN_ORDER
-    assert {path.stem for path in PATCHES.iterdir()} == set(IN_ORDER)
+    assert {path.stem for path in (ROOT / PATCHES).iterdir()} == set(IN_ORDER)
 
 
 @pytest.mark.parametrize("count", range(len(IN_ORDER) + 1))
 def test_what_a_candidate_computes(count: int, tmp_path: Path) -> None:
     """The kernel's own text, its threads being threads of the CPU: no GPU is needed to see that it is right."""
-    source = _patched(tmp_path, *IN_ORDER[:count])
+    source = patched(tmp_path, count)
     program = tmp_path / "draft"
     flags = ("-std=c++20", "-O1", "-pthread", f"-I{source}", f"-I{HERE}")
-    _run("c++", *flags, "-o", program, HERE / "transpose_draft.cpp", cwd=tmp_path)
-    apart = float(_run(program, cwd=tmp_path))
+    printed("c++", *flags, "-o", program, HERE / "transpose_draft.cpp", cwd=tmp_path)
+    apart = float(printed(program, cwd=tmp_path))
     assert (apart == 0) == ("wrong" not in IN_ORDER[:count])
 
 
@@ -57,5 +53,5 @@ def test_nvcc_builds_it(count: int, tmp_path: Path) -> None:
     program = prepare.located(tool("nvcc").program, os.environ["PATH"])
     if program is None:
         pytest.skip(f"nvcc is not installed: {tool('nvcc').program.install}")
-    source = _patched(tmp_path, *IN_ORDER[:count])
-    _run(program, "-std=c++17", "-arch=sm_90", "-cubin", "-o", tmp_path / "out", source / "kernels.cu", cwd=tmp_path)
+    source = patched(tmp_path, count)
+    printed(program, "-std=c++17", "-arch=sm_90", "-cubin", "-o", tmp_path / "out", source / "kernels.cu", cwd=tmp_path)

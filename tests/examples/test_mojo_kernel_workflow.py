@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-import shutil
 from pathlib import Path
 
 import pytest
 
 from perfflow.session.open_workflow import open_workflow
-from tests.cli.shell import perfflow
-from tests.examples.mojo import MOJO, PATCHES, ROOT, copy_example, needs_mojo
+from tests.cli.shell import ROOT, perfflow
+from tests.examples.mojo import EXAMPLE, MOJO, PATCHES, needs_mojo
+from tests.examples.trees import committed, copied
 from tests.repositories import git
 
 WORKFLOW = Path("workflows", "mojo-kernel.yaml")
@@ -20,16 +20,7 @@ WORKFLOW = Path("workflows", "mojo-kernel.yaml")
 def clone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setenv("PERFFLOW_LOCK_FILE", str(tmp_path / "lock"))
-    root = tmp_path / "clone"
-    copy_example(root)
-    shutil.copytree(ROOT / PATCHES, root / PATCHES)
-    for name in (WORKFLOW, Path("scripts", "mojo"), Path(".gitignore")):
-        (root / name).parent.mkdir(exist_ok=True)
-        shutil.copyfile(ROOT / name, root / name)
-    git(root, "init", "-q", "-b", "main")
-    git(root, "add", ".")
-    git(root, "commit", "-qm", "The example")
-    return root
+    return committed(copied(tmp_path / "clone", EXAMPLE, PATCHES, WORKFLOW, "scripts/mojo", ".gitignore"))
 
 
 @pytest.mark.long

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.shell import ROOT, perfflow
+from tests.examples.trees import run
 from tests.repositories import git
 
 WORKFLOW = "workflows/own-cost.yaml"
@@ -53,15 +54,7 @@ def own_cost(clone: Path, *words: str, **environment: str) -> subprocess.Complet
     shutil.copy(SCRIPT, clone / "scripts" / SCRIPT.name)
     shutil.copy(ROOT / WORKFLOW, clone / WORKFLOW)
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    return subprocess.run(
-        ["sh", f"scripts/{SCRIPT.name}", *words],
-        cwd=clone,
-        env={**os.environ, "PATH": path, **environment},
-        capture_output=True,
-        text=True,
-        timeout=1200,
-        check=False,
-    )
+    return run(["sh", f"scripts/{SCRIPT.name}", *words], clone, PATH=path, **environment)
 
 
 @needs_clone

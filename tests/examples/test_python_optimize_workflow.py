@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import shutil
 import sys
 from pathlib import Path
 
 import pytest
 
-from tests.cli.shell import ROOT, perfflow
+from tests.cli.shell import perfflow
+from tests.examples.trees import committed, copied
 from tests.repositories import git
 
 EXAMPLE, WORKFLOW = "examples/python-pipeline", "workflows/python-optimize.yaml"
@@ -20,16 +20,7 @@ PATCHES = "workflows/patches/python-optimize"
 def clone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setenv("PERFFLOW_LOCK_FILE", str(tmp_path / "lock"))
-    root = tmp_path / "clone"
-    ignored = shutil.ignore_patterns(".venv", "__pycache__")
-    for folder in (EXAMPLE, PATCHES):
-        shutil.copytree(ROOT / folder, root / folder, ignore=ignored)
-    shutil.copyfile(ROOT / WORKFLOW, root / WORKFLOW)
-    shutil.copyfile(ROOT / ".gitignore", root / ".gitignore")
-    git(root, "init", "-q", "-b", "main")
-    git(root, "add", ".")
-    git(root, "commit", "-qm", "The example")
-    return root
+    return committed(copied(tmp_path / "clone", EXAMPLE, PATCHES, WORKFLOW, ".gitignore"))
 
 
 @pytest.mark.long

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -11,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from perfflow.tools.shell.same_output import difference
+from tests.examples.trees import apply, copied, sources
 
-ROOT = Path(__file__).parents[2]
 EXAMPLE = Path("examples", "python-pipeline")
 PATCHES = Path("workflows", "patches", "python-optimize")
 IN_ORDER = ("sort", "batch", "numpy", "float32", "cache")
@@ -23,21 +22,7 @@ TOLERANCE = 1e-9
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
     """A tree with the example in it."""
-    tree = tmp_path / "tree"
-    shutil.copytree(ROOT / EXAMPLE, tree / EXAMPLE, ignore=shutil.ignore_patterns(".venv", "__pycache__"))
-    return tree
-
-
-def _apply(tree: Path, name: str) -> None:
-    # GIT_CEILING_DIRECTORIES: a repository above the temporary folder is none of this.
-    environment = {**os.environ, "GIT_CEILING_DIRECTORIES": str(tree.parent)}
-    argv = ["git", "apply", "--whitespace=error-all", str(ROOT / PATCHES / f"{name}.patch")]
-    done = subprocess.run(argv, cwd=tree, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-
-
-def _sources(tree: Path) -> dict[str, str]:
-    return {str(path.relative_to(tree)): path.read_text() for path in sorted((tree / EXAMPLE).rglob("*.py"))}
+    return copied(tmp_path / "tree", EXAMPLE)
 
 
 def _python(tree: Path, *words: str) -> subprocess.CompletedProcess[bytes]:
@@ -55,9 +40,9 @@ def _printed(tree: Path) -> bytes:
 
 @pytest.mark.parametrize("name", IN_ORDER)
 def test_a_patch_applies_alone_and_changes_one_source(tree: Path, name: str) -> None:
-    before = _sources(tree)
-    _apply(tree, name)
-    changed = {path for path, text in _sources(tree).items() if before[path] != text}
+    before = sources(tree, EXAMPLE, "*.py")
+    apply(tree, PATCHES, name)
+    changed = {path for path, text in sources(tree, EXAMPLE, "*.py").items() if before[path] != text}
     assert len(changed) == 1
     assert all(path.startswith(f"{EXAMPLE}/pipeline/") for path in changed)
 
@@ -65,8 +50,7 @@ def test_a_patch_applies_alone_and_changes_one_source(tree: Path, name: str) -> 
 @pytest.mark.parametrize("names", [(), KEPT, IN_ORDER], ids=["original", "kept", "all"])
 def test_the_pipeline_passes_its_tests(tree: Path, names: tuple[str, ...]) -> None:
     """float32 as well: what is wrong with it is found by comparing outputs alone."""
-    for name in names:
-        _apply(tree, name)
+    apply(tree, PATCHES, *names)
     done = _python(tree, "-m", "pytest", "-q", "-p", "no:cacheprovider")
     assert done.returncode == 0, done.stdout
     assert b"12 passed" in done.stdout
@@ -76,13 +60,13 @@ def test_what_each_candidate_prints(tree: Path) -> None:
     original = _printed(tree)
     assert len(original.splitlines()) == 96
     for name in ("sort", "batch", "cache"):
-        _apply(tree, name)
+        apply(tree, PATCHES, name)
         assert _printed(tree) == original
-    _apply(tree, "numpy")
+    apply(tree, PATCHES, "numpy")
     vectorized = _printed(tree)
     assert difference(original, vectorized)
     assert not difference(original, vectorized, TOLERANCE, TOLERANCE)
-    _apply(tree, "float32")
+    apply(tree, PATCHES, "float32")
     single = _printed(tree)
     assert "more than the allowed" in difference(original, single, TOLERANCE, TOLERANCE)
     assert not difference(original, single, 1e-6, 1e-6)

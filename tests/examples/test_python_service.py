@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any
 import pytest
 
 from tests.cli.shell import ROOT, perfflow
+from tests.examples.trees import copied, run
 from tests.execute.test_child import wait_until
 
 EXAMPLE = ROOT / "examples" / "python-service"
@@ -30,9 +30,7 @@ def port(tmp_path: Path) -> Any:
 
 
 def load(port: str, *words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, EXAMPLE / "load.py", "--port", port, *words], capture_output=True, text=True, check=False
-    )
+    return run([sys.executable, EXAMPLE / "load.py", "--port", port, *words])
 
 
 def test_the_load_generator_says_what_it_saw(port: str) -> None:
@@ -57,9 +55,7 @@ def test_the_workflow_measures_profiles_and_checks_the_live_service(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PERFFLOW_LOCK_FILE", str(tmp_path / "lock"))
-    shutil.copytree(EXAMPLE, tmp_path / "examples" / "python-service")
-    (tmp_path / "workflows").mkdir()
-    shutil.copyfile(ROOT / "workflows" / "python-service.yaml", tmp_path / "workflows" / "python-service.yaml")
+    copied(tmp_path, "examples/python-service", "workflows/python-service.yaml")
     words = ("--budget", "60s", "--progress", "off", "--json")
     done = perfflow("run", "workflows/python-service.yaml", *words, cwd=tmp_path, measured=True)
     assert done.returncode in (0, 1, 4), done.stderr  # how fast this machine is, is no matter of the test
@@ -68,10 +64,7 @@ def test_the_workflow_measures_profiles_and_checks_the_live_service(
     assert {step["status"] for name, step in steps.items() if name != "sampled"} == {"done"}
     assert {row["metric"] for row in result["benchmarks"] if row["name"] == "service"} == {"time", "rate", "rss"}
     assert [check["status"] for check in result["verification"]] == ["passed"]
-    (pid,) = [event["outputs"]["pid"] for event in events(tmp_path) if event.get("id") == "server"]
+    (path,) = tmp_path.glob(".perfflow/runs/2*/events.jsonl")
+    events = [json.loads(line) for line in path.read_text().splitlines()]
+    (pid,) = [event["outputs"]["pid"] for event in events if event.get("id") == "server"]
     assert not Path(f"/proc/{pid}").exists()
-
-
-def events(folder: Path) -> list[dict[str, Any]]:
-    (path,) = folder.glob(".perfflow/runs/2*/events.jsonl")
-    return [json.loads(line) for line in path.read_text().splitlines()]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import shutil
 import subprocess
@@ -14,10 +13,11 @@ from typing import Any
 
 import pytest
 
+from tests.cli.shell import ROOT
 from tests.examples.rust import copy_without_benchmarks
+from tests.examples.trees import apply, run, sources
 from tests.rust import needs_cargo
 
-ROOT = Path(__file__).parents[2]
 CRATE = Path("examples", "rust-hotpath")
 PATCHES = Path("workflows", "patches", "rust-hotpath")
 IN_ORDER = ("slab", "no-copy", "hash", "simd")
@@ -38,27 +38,13 @@ def target(tmp_path: Path) -> Path:
     return tmp_path / "target"
 
 
-def _apply(tree: Path, name: str) -> None:
-    # GIT_CEILING_DIRECTORIES: a repository above the temporary folder is none of this.
-    environment = {**os.environ, "GIT_CEILING_DIRECTORIES": str(tree.parent)}
-    argv = ["git", "apply", "--whitespace=error-all", str(ROOT / PATCHES / f"{name}.patch")]
-    done = subprocess.run(argv, cwd=tree, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-
-
-def _sources(tree: Path) -> dict[str, str]:
-    return {str(path.relative_to(tree)): path.read_text() for path in sorted((tree / CRATE).rglob("*.rs"))}
-
-
 def _cargo(tree: Path, target: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "CARGO_TARGET_DIR": str(target), "RUST_BACKTRACE": "0"}
-    argv = ["cargo", *words, "--release", "--offline", "--quiet"]
-    return subprocess.run(argv, cwd=tree / CRATE, env=environment, capture_output=True, text=True, check=False)
+    argv: list[str | Path] = ["cargo", *words, "--release", "--offline", "--quiet"]
+    return run(argv, tree / CRATE, CARGO_TARGET_DIR=str(target), RUST_BACKTRACE="0")
 
 
 def _propose(tree: Path, brief: str) -> subprocess.CompletedProcess[str]:
-    argv = [sys.executable, str(CRATE / "propose.py")]
-    return subprocess.run(argv, cwd=tree, input=brief, capture_output=True, text=True, check=False)
+    return run([sys.executable, CRATE / "propose.py"], tree, stdin=brief)
 
 
 def _brief(*hotspots: Mapping[str, Any]) -> str:
@@ -67,26 +53,23 @@ def _brief(*hotspots: Mapping[str, Any]) -> str:
 
 @pytest.mark.parametrize("name", IN_ORDER)
 def test_a_patch_applies_alone_and_changes_sources_only(tree: Path, name: str) -> None:
-    before = _sources(tree)
-    _apply(tree, name)
-    changed = {path for path, text in _sources(tree).items() if before.get(path) != text}
+    before = sources(tree, CRATE, "*.rs")
+    apply(tree, PATCHES, name)
+    changed = {path for path, text in sources(tree, CRATE, "*.rs").items() if before.get(path) != text}
     assert changed
     assert all(path.startswith(f"{CRATE}/src/") for path in changed)
 
 
 def test_the_patches_apply_on_top_of_each_other(tree: Path) -> None:
-    for name in IN_ORDER:
-        _apply(tree, name)
-    sources = _sources(tree)
-    assert "Box<Task>" not in sources[f"{CRATE}/src/conductor.rs"]
-    assert "to_vec" not in sources[f"{CRATE}/src/codec.rs"]
+    apply(tree, PATCHES, *IN_ORDER)
+    assert "Box<Task>" not in (tree / CRATE / "src/conductor.rs").read_text()
+    assert "to_vec" not in (tree / CRATE / "src/codec.rs").read_text()
 
 
 @needs_cargo
 @pytest.mark.parametrize("names", [(), ("slab", "no-copy", "hash")], ids=["original", "patched"])
 def test_the_crate_is_correct(tree: Path, target: Path, names: tuple[str, ...]) -> None:
-    for name in names:
-        _apply(tree, name)
+    apply(tree, PATCHES, *names)
     done = _cargo(tree, target, "test")
     assert done.returncode == 0, done.stdout + done.stderr
     passed = [int(count) for count in re.findall(r"test result: ok\. (\d+) passed; 0 failed", done.stdout)]
@@ -95,7 +78,7 @@ def test_the_crate_is_correct(tree: Path, target: Path, names: tuple[str, ...]) 
 
 @needs_cargo
 def test_the_tests_of_the_crate_find_what_is_wrong_with_simd(tree: Path, target: Path) -> None:
-    _apply(tree, "simd")
+    apply(tree, PATCHES, "simd")
     done = _cargo(tree, target, "test", "--no-fail-fast")
     assert done.returncode == 101
     assert re.findall(r"^test result: FAILED\. (\d+) passed; (\d+) failed", done.stdout, re.MULTILINE) == [("3", "1")]
@@ -108,9 +91,9 @@ def test_the_tests_of_the_crate_find_what_is_wrong_with_simd(tree: Path, target:
 def test_slab_leaves_no_allocation_in_the_loop_and_no_copy_none_in_the_decoder(tree: Path, target: Path) -> None:
     assert _allocations(tree, target, "dispatch") == 1
     assert _allocations(tree, target, "decode") == 512
-    _apply(tree, "slab")
+    apply(tree, PATCHES, "slab")
     assert _allocations(tree, target, "dispatch") == 0
-    _apply(tree, "no-copy")
+    apply(tree, PATCHES, "no-copy")
     assert _allocations(tree, target, "decode") == 0
 
 
@@ -120,9 +103,8 @@ def _allocations(tree: Path, target: Path, mode: str) -> float:
     assert built.returncode == 0, built.stderr
     counts = []
     for ops in (50, 250):
-        argv = ["valgrind", "--tool=dhat", "--dhat-out-file=/dev/null", str(target / "release" / "hotloop")]
-        argv = [*argv, "--mode", mode, "--ops", str(ops)]
-        done = subprocess.run(argv, capture_output=True, text=True, check=True)
+        hotloop: list[str | Path] = [target / "release" / "hotloop", "--mode", mode, "--ops", str(ops)]
+        done = run(["valgrind", "--tool=dhat", "--dhat-out-file=/dev/null", *hotloop])
         assert done.stdout.startswith(f"ops={ops} checksum=")
         counts.append(int(re.findall(r"Total: +[\d,]+ bytes in ([\d,]+) blocks", done.stderr)[0].replace(",", "")))
     return (counts[1] - counts[0]) / 200
@@ -144,14 +126,14 @@ HOTSPOTS = [
 def test_the_proposer_makes_the_change_of_the_patch(tree: Path, tmp_path: Path) -> None:
     patched = tmp_path / "patched"
     shutil.copytree(tree, patched)
-    _apply(patched, "no-copy")
+    apply(patched, PATCHES, "no-copy")
     done = _propose(tree, _brief(*HOTSPOTS))
     assert done.returncode == 0, done.stderr
     assert re.fullmatch(r"<rust_hotpath::codec::Decoder .* \(25% of it all\): frames borrow .*\n", done.stdout)
-    assert _sources(tree) == _sources(patched)
+    assert sources(tree, CRATE, "*.rs") == sources(patched, CRATE, "*.rs")
     again = _propose(tree, _brief(*HOTSPOTS))
     assert again.returncode == 1
-    assert _sources(tree) == _sources(patched)
+    assert sources(tree, CRATE, "*.rs") == sources(patched, CRATE, "*.rs")
 
 
 @pytest.mark.parametrize(
@@ -166,8 +148,8 @@ def test_the_proposer_makes_the_change_of_the_patch(tree: Path, tmp_path: Path) 
     ],
 )
 def test_the_proposer_says_that_it_has_no_idea(tree: Path, brief: str, status: int, message: str) -> None:
-    before = _sources(tree)
+    before = sources(tree, CRATE, "*.rs")
     done = _propose(tree, brief)
     assert (done.returncode, done.stdout) == (status, "")
     assert message in done.stderr
-    assert _sources(tree) == before
+    assert sources(tree, CRATE, "*.rs") == before

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.shell import ROOT, perfflow
+from tests.cli.shell import perfflow
+from tests.examples.trees import committed, copied
 from tests.kept import kept
 from tests.repositories import git
 
@@ -50,18 +51,12 @@ def clone_in(cache: Path) -> Path:
     if target.exists():
         target.rename(cache / "target")
     shutil.rmtree(root, ignore_errors=True)
-    for folder in (CRATE, PATCHES):
-        ignored = shutil.ignore_patterns("target", "__pycache__")
-        shutil.copytree(ROOT / folder, root / folder, ignore=ignored, copy_function=shutil.copyfile)
-    shutil.copyfile(ROOT / WORKFLOW, root / WORKFLOW)
+    copied(root, CRATE, PATCHES, WORKFLOW)
     if (cache / "target").exists():
         (cache / "target").rename(target)
     (root / "workflows" / "reduced.yaml").write_text(REDUCED)
     (root / ".gitignore").write_text("target/\n")
-    git(root, "init", "-q", "-b", "main")
-    git(root, "add", ".")
-    git(root, "commit", "-qm", "The example")
-    return root
+    return committed(root)
 
 
 @pytest.mark.long

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import shutil
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,6 +13,7 @@ import pytest
 
 from tests.cli.shell import ROOT, perfflow
 from tests.examples.rust import copy_without_benchmarks
+from tests.examples.trees import committed, copied, run
 from tests.kept import kept
 from tests.repositories import git
 from tests.rust import needs_cargo
@@ -43,20 +42,11 @@ SLOWER = f"""    for _ in 0..2 {{
 pytestmark = needs_cargo
 
 
-def copy(folder: Path) -> None:
-    """Copying gives the files new dates, which cargo goes by."""
-    ignored = shutil.ignore_patterns("target")
-    shutil.copytree(ROOT / WORKSPACE, folder, ignore=ignored, copy_function=shutil.copyfile)
-
-
 @pytest.mark.parametrize("features", ["", "compact"])
 def test_the_workspace_is_correct(features: str, tmp_path: Path) -> None:
     copy_without_benchmarks(ROOT / WORKSPACE, tmp_path / "workspace")
-    environment = {**os.environ, "CARGO_TARGET_DIR": str(tmp_path / "target")}
-    argv = ["cargo", "test", "--release", "--offline", "--quiet", f"--features={features}"]
-    done = subprocess.run(
-        argv, cwd=tmp_path / "workspace", env=environment, capture_output=True, text=True, check=False
-    )
+    argv: list[str | Path] = ["cargo", "test", "--release", "--offline", "--quiet", f"--features={features}"]
+    done = run(argv, tmp_path / "workspace", CARGO_TARGET_DIR=str(tmp_path / "target"))
     assert done.returncode == 0, done.stdout + done.stderr
     passed = [int(count) for count in re.findall(r"test result: ok\. (\d+) passed; 0 failed", done.stdout)]
     assert sum(passed) >= 15
@@ -75,27 +65,14 @@ def test_the_plan_has_every_crate_with_every_feature_set() -> None:
 def clone(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A repository with the example in it. Its trees, and what is built in them, are kept."""
     with kept("rust-workspace") as cache:
-        yield clone_in(cache, monkeypatch)
-
-
-def clone_in(cache: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(cache))
-    monkeypatch.setenv("PERFFLOW_LOCK_FILE", str(cache / "lock"))
-    root = cache / "clone"
-    shutil.rmtree(root, ignore_errors=True)
-    copy(root / WORKSPACE)
-    (root / "workflows").mkdir()
-    shutil.copyfile(ROOT / WORKFLOW, root / WORKFLOW)
-    (root / "workflows" / "reduced.yaml").write_text(REDUCED)
-    (root / ".gitignore").write_text("target/\n")
-    git(root, "init", "-q", "-b", "main")
-    commit(root, "The example")
-    return root
-
-
-def commit(root: Path, why: str) -> None:
-    git(root, "add", ".")
-    git(root, "commit", "-qm", why)
+        monkeypatch.setenv("XDG_CACHE_HOME", str(cache))
+        monkeypatch.setenv("PERFFLOW_LOCK_FILE", str(cache / "lock"))
+        root = cache / "clone"
+        shutil.rmtree(root, ignore_errors=True)
+        copied(root, WORKSPACE, WORKFLOW)
+        (root / "workflows" / "reduced.yaml").write_text(REDUCED)
+        (root / ".gitignore").write_text("target/\n")
+        yield committed(root)
 
 
 def gate(root: Path, *words: str) -> tuple[int, dict[str, Any]]:
@@ -115,7 +92,7 @@ def test_a_slower_decoder_is_named_and_nothing_else(clone: Path) -> None:
     text = source.read_text()
     assert text.count(READ) == 1
     source.write_text(text.replace(READ, SLOWER))
-    commit(clone, "Look at every byte")
+    committed(clone, "Look at every byte")
     status, result = gate(clone, "--base", "HEAD~1")
     assert status == 1, result["reasons"]
     measured = {row["name"] for row in result["benchmarks"]}

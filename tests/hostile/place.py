@@ -68,17 +68,6 @@ class Place:
         path.write_bytes(text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass"))
         return path
 
-    def git(self, *words: str, folder: Path | None = None) -> None:
-        who = ("-c", "user.name=A", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false")
-        argv = ["git", *who, "-c", "init.defaultBranch=main", *words]
-        subprocess.run(argv, cwd=folder or self.project, check=True, capture_output=True)
-
-    def repository(self) -> None:
-        """All of the project as one commit."""
-        self.git("init", "-q")
-        self.git("add", "-A")
-        self.git("commit", "-qm", "one")
-
 
 @dataclass(frozen=True)
 class Looked:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from tests.hostile.place import BENCH
 
@@ -45,13 +45,8 @@ def bombs(width: int, depth: int) -> str:
     return HEAD + "\n".join(lines) + "\n"
 
 
-def targets(globs: list[str]) -> str:
-    return (
-        HEAD
-        + BENCH.replace("bench", "a" * 90)
-        + "targets:\n"
-        + "".join(f'  "{glob}": {{time: <1s}}\n' for glob in globs)
-    )
+def targets(globs: list[str], stages: str = LONG) -> str:
+    return HEAD + "targets:\n" + "".join(f'  "{glob}": {{time: <1s}}\n' for glob in globs) + stages
 
 
 def parsed(pattern: str) -> str:
@@ -59,28 +54,21 @@ def parsed(pattern: str) -> str:
     return HEAD + f"stages: {{baseline: [{step}]}}\n"
 
 
-def matrix(axes: int, values: int, steps: int = 1) -> str:
+def matrix(axes: int, values: int, count: int = 1) -> str:
     axis = ", ".join(f"k{n}: [{', '.join(map(str, range(values)))}]" for n in range(axes))
-    lines = [f"    - {{id: s{n}, run: 'true', needs: [], matrix: {{{axis}}}}}" for n in range(steps)]
-    return HEAD + "stages:\n  baseline:\n" + "\n".join(lines) + "\n"
+    return steps(f"id: s{n}, run: 'true', needs: [], matrix: {{{axis}}}" for n in range(count))
 
 
-def _needing() -> str:
-    lines = [f"    - {{id: s{n}, run: 'true', needs: [{', '.join(f's{m}' for m in range(n))}]}}" for n in range(500)]
-    return HEAD + "stages:\n  baseline:\n" + "\n".join(lines) + "\n"
+def steps(keys: Iterable[str], head: str = "") -> str:
+    return f"{HEAD}{head}stages:\n  baseline:\n" + "".join(f"    - {{{each}}}\n" for each in keys)
 
 
-def _much_env() -> str:
-    env = "".join(f'  V{n}: "${{{{ params.p }}}}"\n' for n in range(5000))
-    steps = "".join(f"    - {{id: s{n}, run: 'true'}}\n" for n in range(900))
-    return HEAD + "params: {p: x}\nenv:\n" + env + "stages:\n  baseline:\n" + steps
-
-
-def _large_values() -> str:
-    steps = "".join(f'    - {{id: s{n}, run: "${{{{ params.p }}}} ${{{{ params.p }}}}"}}\n' for n in range(900))
-    return HEAD + f"params: {{p: {'x' * 500_000}}}\nstages:\n  baseline:\n" + steps
-
-
+NEEDING = [f"id: s{n}, run: 'true', needs: [{', '.join(f's{m}' for m in range(n))}]" for n in range(500)]
+MUCH_ENV = "params: {p: x}\nenv:\n" + "".join(f'  V{n}: "${{{{ params.p }}}}"\n' for n in range(5000))
+LARGE = "params: {p: " + "x" * 500_000 + "}\n"
+INCLUDES = ", ".join(f"{{k: {n}, x: {n}}}" for n in range(9000))
+HERE_DOCUMENTS = "      cat " + "<<a" * 50_000 + "\n" + "      a\n" * 50_000
+OPEN_QUOTES = '${{ "' + '\\"' * 1900 + " }}"
 TEXTS: Mapping[str, Callable[[], str | bytes]] = {
     # -- bytes
     "empty": lambda: "",
@@ -131,30 +119,26 @@ TEXTS: Mapping[str, Callable[[], str | bytes]] = {
     "1 MiB of stages": lambda: numbered("  s{n}: [{run: a}]", HEAD + "stages:\n"),
     "1 MiB of stages that are nearly known": lambda: numbered("  verif{n}: [{run: a}]", HEAD + "stages:\n"),
     "1 MiB of unknown tools": lambda: numbered("    - {id: s{n}, uses: perv{n}}", HEAD + "stages:\n  baseline:\n"),
-    "every step needs all before it": _needing,
+    "every step needs all before it": lambda: steps(NEEDING),
     "needs that are nearly there": lambda: numbered(
         "    - {id: s{n}, run: 'true', needs: [t{n}, u{n}, v{n}]}", HEAD + "stages:\n  baseline:\n", 60_000
     ),
     "a matrix of nine axes": lambda: matrix(9, 60),
     "a matrix of many values": lambda: matrix(1, 40_000),
     "many matrices": lambda: matrix(2, 16, 60),
-    "a matrix with many includes": lambda: (
-        HEAD
-        + "stages: {baseline: [{id: a, run: 'true', matrix: {k: [1, 2], include: ["
-        + ", ".join(f"{{k: {n}, x: {n}}}" for n in range(9000))
-        + "]}}]}\n"
+    "a matrix with many includes": lambda: steps([f"id: a, run: 'true', matrix: {{k: [1, 2], include: [{INCLUDES}]}}"]),
+    "much environment for many steps": lambda: steps((f"id: s{n}, run: 'true'" for n in range(900)), MUCH_ENV),
+    "large values in many steps": lambda: steps(
+        (f'id: s{n}, run: "${{{{ params.p }}}} ${{{{ params.p }}}}"' for n in range(900)), LARGE
     ),
-    "much environment for many steps": _much_env,
-    "large values in many steps": _large_values,
     # -- globs
     "a glob with eight stars": lambda: targets(["*a*a*a*a*a*a*a*b", "**a**a**a**a**a**a**b", "?*?*?*?*?*?*?*b"]),
     "a glob of 1 MiB": lambda: targets(["*a" * 500_000]),
     "a target of 1 MiB": lambda: targets(["a" * 1_000_000]),
     "many globs of many stars": lambda: targets([f"{'*a' * 100}{n}" for n in range(4000)]),
-    "many benchmarks and many globs": lambda: (
-        targets([f"*{n}*x" for n in range(9000)]).replace(LONG, "")
-        + "stages:\n  baseline:\n"
-        + "".join(f"    - {{id: a{n}, uses: command, with: {{command: 'true'}}}}\n" for n in range(900))
+    "many benchmarks and many globs": lambda: targets(
+        [f"*{n}*x" for n in range(9000)],
+        steps(f"id: a{n}, uses: command, with: {{command: 'true'}}" for n in range(900)).removeprefix(HEAD),
     ),
     "thresholds of many globs": lambda: numbered(
         '    "*a*{n}*": {action: 5%}', HEAD + BENCH + "thresholds:\n  for:\n", 500_000
@@ -179,29 +163,14 @@ TEXTS: Mapping[str, Callable[[], str | bytes]] = {
     "quotes that do not end": lambda: (
         HEAD + 'stages: {baseline: [{id: a, run: "${{ \\"' + '\\\\\\"' * 200_000 + '"}]}\n'
     ),
-    "many quotes that do not end": lambda: (
-        HEAD
-        + "stages:\n  baseline:\n"
-        + "".join(f"    - {{id: b{n}, run: '${{{{ \"" + '\\"' * 1900 + " }}'}\n" for n in range(250))
-    ),
+    "many quotes that do not end": lambda: steps(f"id: b{n}, run: '{OPEN_QUOTES}'" for n in range(250)),
     "many expressions in a text": lambda: filled("${{ 1 }}", HEAD + 'stages: {baseline: [{id: a, run: "', '"}]}\n'),
     "many texts with expressions": lambda: numbered(
         '      - "${{ params.x + {n} }}"', HEAD + "params: {x: 1}\nstages:\n  baseline:\n  - id: a\n    argv:\n"
     ),
     # -- shell texts
-    "many here-documents": lambda: (
-        HEAD
-        + "stages:\n  baseline:\n  - id: a\n    run: |\n      cat "
-        + "<<a" * 50_000
-        + "\n"
-        + "      a\n" * 50_000
-        + "      echo ${{ 1 }}\n"
-    ),
-    "a long here-document": lambda: filled(
-        "      a\n",
-        SHELL + "      cat <<E\n",
-        "      E\n      echo ${{ 1 }}\n",
-    ),
+    "many here-documents": lambda: f"{SHELL}{HERE_DOCUMENTS}      echo ${{{{ 1 }}}}\n",
+    "a long here-document": lambda: filled("      a\n", SHELL + "      cat <<E\n", "      E\n      echo ${{ 1 }}\n"),
     "substitutions in substitutions": lambda: filled("${a:-'", SHELL + "      echo ", "\n      echo ${{ 1 }}\n"),
     "parentheses of a shell": lambda: filled("$((", SHELL + "      echo ", "\n      echo ${{ 1 }}\n"),
     # -- patterns

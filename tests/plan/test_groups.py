@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -13,21 +14,35 @@ from perfflow.model.errors import UserError
 from perfflow.plan.groups import Benchmarks, ConflictError, Durations, Group, Lengths, Shard, groups, sharded
 from perfflow.session.open_workflow import Opened, open_workflow
 
-HEAD = "perfflow: 1\nname: w\nstages:\n  build:\n    - {id: build, run: make}\n"
-COMMAND = "uses: command, with: {command: 'true'}"
+STEPS = {
+    "build": "{id: build, run: make}",
+    "a": "{id: a, uses: command, with: {command: 'true'}}",
+    "b": "{id: b, uses: command, with: {command: 'true'}}",
+    "c": "{id: c, uses: command, with: {command: 'true'}}",
+    "heap": "{id: heap, uses: massif, benchmark: a, with: {command: 'true'}}",
+    "sizes": "{id: sizes, uses: command, with: {command: 'true'}, matrix: {n: [1, 2, 3]}, scaling: n}",
+    "on x": "{id: a, uses: command, with: {command: 'true'}, runs-on: x}",
+    "on y and z": "{id: b, uses: command, with: {command: 'true'}, runs-on: [y, z]}",
+    "heap on y": "{id: heap, uses: massif, benchmark: a, with: {command: 'true'}, runs-on: y}",
+    "suite": "{id: s, uses: cargo-bench}",
+    "calls of b": "{id: p, uses: callgrind, benchmark: b}",
+    "any profile": "{id: p, uses: perf, benchmark: '*'}",
+    "same": "{id: same, uses: same-output, benchmark: a, with: {command: 'true'}}",
+    "tests": "{id: tests, run: make test}",
+    "candidate": "{id: x, technique: algorithm, why: y, run: 'true'}",
+}
+LARGE = Lengths(600, 3600, lambda _: 9)
 
 
-@pytest.fixture
-def opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Opened]:
-    monkeypatch.chdir(tmp_path)
-
-    def of(text: str) -> Opened:
-        (tmp_path / "w.yaml").write_text(HEAD + text)
+def opened(**stages: list[str]) -> Opened:
+    """Open a workflow that builds, and has some of the steps in these stages."""
+    stages = {"build": ["build"], **stages}
+    lines = [f"  {stage}:\n" + "".join(f"    - {STEPS[step]}\n" for step in steps) for stage, steps in stages.items()]
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+        Path("w.yaml").write_text("perfflow: 1\nname: w\nstages:\n" + "".join(lines))
         found = open_workflow("w.yaml")
-        found.require_usable(to_run=True)
-        return found
-
-    return of
+    found.require_usable(to_run=True)
+    return found
 
 
 def shared(found: Opened, known: Durations | None = None, lengths: Lengths | None = None, **asked: bool) -> list[Group]:
@@ -35,78 +50,61 @@ def shared(found: Opened, known: Durations | None = None, lengths: Lengths | Non
     return groups(found.plan, every, known or Durations(), lengths or Lengths(1, 60, lambda _: 9), **asked)
 
 
-def steps(found: list[Group]) -> list[tuple[str, ...]]:
-    return [group.steps for group in found]
+def steps(found: list[Group]) -> list[str]:
+    return [" ".join(group.steps) for group in found]
 
 
-def test_what_builds_goes_along_with_each_group(opened: Callable[[str], Opened]) -> None:
-    found = opened(f"  baseline:\n    - {{id: a, {COMMAND}}}\n    - {{id: b, {COMMAND}}}\n")
-
-    assert steps(shared(found)) == [("build", "a"), ("build", "b")]
-    assert steps(shared(found, lengths=Lengths(600, 3600, lambda _: 9))) == [("build", "a", "b")]
+TRYING = {"baseline": ["a", "b"], "profile": ["calls of b"], "optimize": ["candidate"], "verify": ["tests"]}
 
 
-def test_what_is_about_one_benchmark_stays_together(opened: Callable[[str], Opened]) -> None:
-    found = opened(
-        f"  baseline:\n    - {{id: a, {COMMAND}}}\n    - {{id: b, {COMMAND}}}\n"
-        "    - {id: heap, uses: massif, benchmark: a, with: {command: 'true'}}\n"
-        "  profile:\n    - {id: p, uses: callgrind, benchmark: b}\n"
-        "  verify:\n    - {id: same, uses: same-output, benchmark: a, with: {command: 'true'}}\n"
-        "    - {id: tests, run: make test}\n"
-    )
-
-    assert steps(shared(found)) == [("build", "a", "heap", "same", "tests"), ("build", "b", "p")]
-
-
-def test_all_sizes_of_a_growth_are_measured_on_one_machine(opened: Callable[[str], Opened]) -> None:
-    found = opened(f"  baseline:\n    - {{id: a, {COMMAND}, matrix: {{n: [1, 2, 3]}}, scaling: n}}\n")
-
-    assert len(shared(found)) == 1
-
-
-def test_candidates_need_all_that_was_measured(opened: Callable[[str], Opened]) -> None:
-    found = opened(
-        f"  baseline:\n    - {{id: a, {COMMAND}}}\n    - {{id: b, {COMMAND}}}\n"
-        "  profile:\n    - {id: p, uses: callgrind, benchmark: a}\n"
-        "  optimize:\n    objective: a\n    steps:\n      - {id: x, technique: algorithm, why: y, run: 'true'}\n"
-        "  verify:\n    - {id: tests, run: make test}\n"
-    )
-
-    assert len(shared(found)) == 1
+@pytest.mark.parametrize(
+    ("stages", "expected"),
+    [
+        ({"baseline": ["a", "b"]}, ["build a", "build b"]),
+        (
+            {"baseline": ["a", "b", "heap"], "profile": ["calls of b"], "verify": ["same", "tests"]},
+            ["build a heap same tests", "build b p"],
+        ),
+        ({"baseline": ["sizes"]}, ["build sizes[n=1] sizes[n=2] sizes[n=3]"]),
+        (TRYING, ["build a b p x tests"]),
+        ({"baseline": ["a", "b"], "profile": ["any profile"]}, ["build a b p"]),
+    ],
+    ids=[
+        *("what builds goes along with each group", "what is about one benchmark stays together"),
+        *("all sizes of a growth are measured on one machine", "candidates need all that was measured"),
+        "a profile of any benchmark needs them all",
+    ],
+)
+def test_steps_that_need_each_other_are_in_one_group(stages: dict[str, list[str]], expected: list[str]) -> None:
+    assert steps(shared(opened(**stages))) == expected
 
 
-def test_a_profile_of_whatever_regressed_goes_along(
-    opened: Callable[[str], Opened],
-) -> None:
-    found = opened(
-        f"  baseline:\n    - {{id: a, {COMMAND}}}\n    - {{id: b, {COMMAND}}}\n"
-        "  profile:\n    - {id: p, uses: perf, benchmark: '*'}\n"
-    )
-
-    assert steps(shared(found, in_trees=True)) == [("build", "a", "p"), ("build", "b", "p")]
-    assert steps(shared(found)) == [("build", "a", "b", "p")]
+def test_short_steps_share_a_group() -> None:
+    assert steps(shared(opened(baseline=["a", "b"]), lengths=LARGE)) == ["build a b"]
 
 
-def test_places_are_kept_apart_and_must_agree(opened: Callable[[str], Opened]) -> None:
-    rows = f"  baseline:\n    - {{id: a, {COMMAND}, runs-on: x}}\n    - {{id: b, {COMMAND}, runs-on: [y, z]}}\n"
-    found = shared(opened(rows), lengths=Lengths(600, 3600, lambda _: 9))
+def test_a_profile_of_whatever_regressed_goes_along() -> None:
+    found = opened(baseline=["a", "b"], profile=["any profile"])
+    assert steps(shared(found, in_trees=True)) == ["build a p", "build b p"]
 
+
+def test_places_are_kept_apart_and_must_agree() -> None:
+    found = shared(opened(baseline=["on x", "on y and z"]), lengths=LARGE)
     assert [(group.steps[-1], group.place.labels) for group in found] == [("a", ("x",)), ("b", ("y", "z"))]
-    heap = "    - {id: heap, uses: massif, benchmark: a, with: {command: 'true'}, runs-on: y}\n"
     with pytest.raises(ConflictError, match="`a` and `heap` handle the same benchmark, but run on x and y"):
-        shared(opened(rows + heap))
+        shared(opened(baseline=["on x", "on y and z", "heap on y"]))
 
 
-def test_a_long_suite_is_shared_out_and_what_is_new_in_it_is_measured(opened: Callable[[str], Opened]) -> None:
-    found = opened("  baseline:\n    - {id: s, uses: cargo-bench}\n")
+def test_a_long_suite_is_shared_out_and_what_is_new_in_it_is_measured() -> None:
     known = Durations({"build": 0, "s": 400}, {"s": dict.fromkeys("abcd", 1.0)})
-
-    one, other = shared(found, known, Lengths(60, 200, lambda _: 2))
-
+    one, other = shared(SUITE, known, Lengths(60, 200, lambda _: 2))
     assert one.parts["s"].named == ("a", "b")
     assert other.parts["s"].among(["a", "b", "c", "d", "new"]) == ["c", "d", "new"]
     assert not one.parts["s"].among(["new"])
     assert (one.seconds, other.seconds) == (200, 200)
+
+
+SUITE = opened(baseline=["suite"])
 
 
 @given(
@@ -117,10 +115,9 @@ def test_a_long_suite_is_shared_out_and_what_is_new_in_it_is_measured(opened: Ca
 )
 def test_each_benchmark_is_in_one_group(seconds: list[float], least: float, more: float, machines: int) -> None:
     names = [f"b{number}" for number in range(len(seconds))]
-    found = SUITE.plan
     known = Durations({"s": sum(seconds)}, {"s": dict(zip(names, seconds, strict=True))})
 
-    parts = groups(found, {"s"}, known, Lengths(least, least + more, lambda _: machines))
+    parts = groups(SUITE.plan, {"s"}, known, Lengths(least, least + more, lambda _: machines))
 
     if parts[0].parts:
         for name in [*names, "new"]:
@@ -128,40 +125,16 @@ def test_each_benchmark_is_in_one_group(seconds: list[float], least: float, more
         assert sum(group.seconds for group in parts) == pytest.approx(sum(seconds))
 
 
-def _suite() -> Opened:
-    import os
-    import tempfile
-
-    here = Path.cwd()
-    with tempfile.TemporaryDirectory() as folder:
-        os.chdir(folder)
-        try:
-            Path("w.yaml").write_text(HEAD + "  baseline:\n    - {id: s, uses: cargo-bench}\n")
-            return open_workflow("w.yaml")
-        finally:
-            os.chdir(here)
-
-
-SUITE = _suite()
-
-
 def shards(found: Opened, count: int) -> list[Group]:
     every = {item.id for item in found.plan.steps}
     return [sharded(found.plan, every, Shard(number, count), in_trees=False) for number in range(1, count + 1)]
 
 
-def test_shards_divide_suites_by_name_and_other_steps_by_order(opened: Callable[[str], Opened]) -> None:
-    found = opened(
-        "  baseline:\n    - {id: suite, uses: google-benchmark, with: {command: ./suite}}\n"
-        f"    - {{id: a, {COMMAND}}}\n    - {{id: b, {COMMAND}}}\n    - {{id: c, {COMMAND}}}\n"
-        "  profile:\n    - {id: p, uses: callgrind, benchmark: b}\n"
-        "  verify:\n    - {id: tests, run: make test}\n"
-    )
-    first, second = shards(found, 2)
-    assert first.steps == ("build", "suite", "b", "p", "tests")
-    assert second.steps == ("build", "suite", "a", "c")
-    parts = [group.parts["suite"].among(["z", "x", "y"]) for group in (first, second)]
-    assert parts == [["x", "z"], ["y"]]
+def test_shards_divide_suites_by_name_and_other_steps_by_order() -> None:
+    found = opened(baseline=["suite", "a", "b", "c"], profile=["calls of b"], verify=["tests"])
+    both = shards(found, 2)
+    assert steps(both) == ["build s b p tests", "build s a c"]
+    assert [group.parts["s"].among(["z", "x", "y"]) for group in both] == [["x", "z"], ["y"]]
 
 
 @given(st.sets(st.text(max_size=5)), st.integers(1, 9), st.integers(0, 8))
@@ -171,12 +144,6 @@ def test_shards_have_each_benchmark_once_and_about_as_many(names: set[str], coun
     assert max(map(len, parts)) - min(map(len, parts)) <= 1
 
 
-def test_what_tries_candidates_cannot_be_divided(opened: Callable[[str], Opened]) -> None:
-    found = opened(
-        f"  baseline:\n    - {{id: a, {COMMAND}}}\n"
-        "  profile:\n    - {id: p, uses: callgrind, benchmark: a}\n"
-        "  optimize:\n    objective: a\n    steps:\n      - {id: x, technique: algorithm, why: y, run: 'true'}\n"
-        "  verify:\n    - {id: tests, run: make test}\n"
-    )
+def test_what_tries_candidates_cannot_be_divided() -> None:
     with pytest.raises(UserError, match="cannot be divided"):
-        shards(found, 2)
+        shards(opened(**TRYING), 2)

@@ -20,6 +20,7 @@ from perfflow.unchanged import native
 from perfflow.unchanged.model import Unchanged, compare
 from tests.execute.adapter import bash_tool
 from tests.execute.plans import item
+from tests.unchanged.traced import HERE
 
 pytestmark = pytest.mark.skipif(not shutil.which("cc"), reason="needs a C compiler")
 
@@ -71,19 +72,7 @@ def test_trace_without_a_compiler_knows_nothing(keeper: Spawner, tmp_path: Path,
 @pytest.mark.skipif(not shutil.which("addr2line"), reason="needs addr2line")
 def test_executed_lines_are_those_of_entered_functions(keeper: Spawner, tmp_path: Path, cache: Path) -> None:
     ready = prepared(tmp_path / "a", tmp_path / "out", "./bench > $FOLDER/figure")
-    lines = [
-        "#include <stdio.h>",
-        "static inline int inlined(int x) {",
-        "    return x * 3;",
-        "}",
-        "int other(int x) {",
-        "    return x + 1;",
-        "}",
-        "int main(int argc, char **argv) {",
-        '    printf("%d\\n", inlined(argc));',
-        "}",
-    ]
-    (tmp_path / "a" / "bench.c").write_text("\n".join(lines))
+    shutil.copy(HERE / "data" / "programs" / "lines.c", tmp_path / "a" / "bench.c")
     subprocess.run(["cc", "-O2", "-g", "-o", "bench", "bench.c"], cwd=tmp_path / "a", check=True)
     native.trace(keeper, ready, tmp_path / "out")
     executed, known = (found["bench.c"] for found in native.executed_lines(keeper, ready, tmp_path / "out"))

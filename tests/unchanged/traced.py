@@ -8,6 +8,8 @@ from pathlib import Path
 from perfflow.unchanged.model import BenchmarkTrace
 from perfflow.unchanged.recorded import RecordedProgram, trace_of
 
+HERE = Path(__file__).parent
+
 
 class Tree:
     """A side: a folder in which programs are built and traced."""

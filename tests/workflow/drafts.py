@@ -9,6 +9,7 @@ from perfflow.session.open_workflow import Opened, open_workflow
 from perfflow.workflow.document import Document
 from perfflow.workflow.yaml_text import read_text
 
+FILES = Path(__file__).with_name("files")
 BENCH = "stages: {baseline: [{id: bench, uses: command, with: {command: ./bench}}]}\n"
 
 
@@ -27,6 +28,12 @@ def said(found: Opened) -> list[str]:
 def where(place: SourcePosition | None) -> str:
     """Return LINE:COLUMN and a space, or '' without a place."""
     return f"{place.line}:{place.column} " if place else ""
+
+
+def table(name: str) -> list[tuple[str, str]]:
+    """Return the rows ``TEXT => TEXT`` of a file."""
+    rows = [line.rpartition(" =>") for line in (FILES / name).read_text().splitlines()]
+    return [(left, right.removeprefix(" ")) for left, arrow, right in rows if arrow]
 
 
 def document(text: str) -> Document:

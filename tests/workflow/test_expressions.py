@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import subprocess
 import time
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -23,24 +25,25 @@ from perfflow.workflow.expressions import (
     single,
     split,
 )
+from tests.workflow.drafts import FILES, table
 
 properties = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 in_bash = settings(deadline=None, max_examples=25, suppress_health_check=[HealthCheck.too_slow])
 words = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=20)
 shell_words = st.text(st.sampled_from(" \t\n'\"\\$`(){}[]*?~#;&|<>!=%,.-aA0é😀"), max_size=12) | words
+SECRET = "correct-horse"  # noqa: S105 (of these tests)
+PARAMS: dict[str, Any] = {"size": 10, "name": "it's", "full": True, "words": ["a b", "c"], "copy": "C", "none": None}
 CONTEXT: dict[str, Any] = {
-    "params": {"size": 10, "name": "it's", "full": True, "words": ["a b", "c"], "copy": "C", "none": None},
+    "params": PARAMS | {"variable": "HOME", "method": "items"},
     "steps": {
         "my-step": {"outputs": {"a-b": "AB", "path": "/x y/z"}},
         "m[k=1.5,l=a b]": {"outputs": {"v": "cell"}},
         "m[f=#@x]": {"outputs": {"v": "odd"}},
     },
     "matrix": {"size": 3},
+    "env": {"HOME": "/home/ada", "API_TOKEN": SECRET},
 }
-
-
-def value(source: str) -> Any:
-    return Expression(source).value(CONTEXT)
+VALUES = table("values.txt")
 
 
 def test_a_text_is_split_at_its_expressions() -> None:
@@ -62,14 +65,12 @@ def test_a_text_is_split_at_its_expressions() -> None:
         "$ {{ x }} $${ { x } }",
         "- + -%} {%- x -%}",
         "trailing newline\n",
-        "\\${{",
-    ][:-1],
+    ],
 )
 def test_awkward_text_stays_what_it_is(text: str) -> None:
     assert split(text) == [text]
     assert render(text, {}) == text
     assert render_shell(text, {}) == text
-    assert render_shell(text + "${{ 1 }}", {}) == text + "1" if text.isalpha() else True
     assert "".join(str(part) for part in split(text + " ${{ 1 }} " + text)) == text + " ${{ 1 }} " + text
 
 
@@ -104,118 +105,47 @@ def test_what_is_no_expression_is_explained(text: str, message: str, near: str) 
     assert raised.value.near == near
 
 
-@pytest.mark.parametrize(
-    ("source", "expected"),
-    [
-        ("params.size", 10),
-        ("params.size * 2 + 1", 21),
-        ("params['name']", "it's"),
-        ("params.words", ["a b", "c"]),
-        ("params.words | join(',')", "a b,c"),
-        ("params.copy", "C"),
-        ("params.get('size')", 10),
-        ("params.name.upper()", "IT'S"),
-        ("params.size if params.full else 0", 10),
-        ("[params.size, 12] | max", 12),
-        ("steps.my-step.outputs.a-b", "AB"),
-        ("steps['my-step'].outputs['a-b']", "AB"),
-        ("steps.my-step.outputs.path | basename", "z"),
-        ("steps.m[k=1.5,l=a b].outputs.v", "cell"),
-        ("steps.m[f=#@x].outputs.v", "odd"),
-        ("'steps.my-step.outputs.a-b'", "steps.my-step.outputs.a-b"),
-        ("'x' ~ params.size ~ 'y'", "x10y"),
-        ("params.name | replace('t', 'T')", "iT's"),
-        ("{'a': [1]} | tojson", '{"a": [1]}'),
-        ("'<&>' | tojson", '"<&>"'),
-        ("params.words | reverse", ["c", "a b"]),
-        ("'yes' | bool", True),
-        ("'0' | bool", False),
-        ("params.full and not false", True),
-        ("matrix.size in [1, 3]", True),
-        ("params.none is none", True),
-        ("7 // 2", 3),
-        ("2 ** 10", 1024),
-        ("'ab' * 3", "ababab"),
-    ],
-)
-def test_an_expression_has_a_value(source: str, expected: object) -> None:
-    found = value(source)
+@pytest.mark.parametrize(("source", "value"), [row for row in VALUES if row[1][0] != "!"])
+def test_an_expression_has_a_value(source: str, value: str) -> None:
+    found, expected = Expression(source).value(CONTEXT), ast.literal_eval(value)
     assert found == expected
     assert type(found) is type(expected)
 
 
+MUCH_WORK = " + ".join(["('ab' * 30000) | upper | length"] * 60)
+
+
 @pytest.mark.parametrize(
-    ("source", "reason"),
-    [
-        ("params.nothing", "there is no 'nothing'"),
-        ("nothing", "'nothing' is undefined"),
-        ("steps.gone.outputs.x", "there is no 'gone'"),
-        ("1 // 0", "by zero"),
-        ("'a' + 1", "can only concatenate"),
-        ("params.name.upper", "a function is not a value"),
-        ("'x' | bool", "neither true nor false"),
-        ("2 ** 9999", "the power is too large"),
-        ("'a' * 10 ** 10", "too long"),
-        ("10 ** 10 * [1]", "too long"),
-        ("'%999999999d' % 1", "does not format"),
-        ("'{:>999999999}'.format(1)", "unsafe"),
-        ("''['format'](1)", "unsafe"),
-        ("'a'.center(10 ** 10)", "unsafe"),
-        ("'a'.join(['b'])", "unsafe"),
-        ("('a' * 99999) | replace('a', 'b' * 9999)", "too long"),
-        ("('a' * 99999).replace('a', 'b' * 9999)", "too long"),
-        ("(['a' * 9999] * 999) | join('b')", "too long"),
-        ("range(10 ** 10)", "'range' is undefined"),
-        ("5 | round(-1000000000)", "at most 100 digits"),
-        ("(['a' * 100000] * 100000) | string", "too long"),
-        ("([[[['a'] * 99] * 99] * 99] * 99) | tojson", "too long"),
-        ("('a' * 99999) ~ ('a' * 99999)", "too long"),
-        ("('a' * 99999 + 'b') | list", "too long"),
-        (" + ".join(["('ab' * 30000) | upper | length"] * 60), "too long"),
-        ("params.size if false", "has no `else`"),
-        ("''.__class__", "unsafe"),
-        ("''['__class__']", "unsafe"),
-        ("params.__class__.__mro__", "unsafe"),
-        ("params.update({'a': 1})", "unsafe"),
-        ("params.words.append('x')", "unsafe"),
-        ("params.pop('size')", "unsafe"),
-        ("params.words.__len__()", "unsafe"),
-        ("cycler.__init__.__globals__", "unsafe"),
-        ("self", ""),
-        ("self.__class__", "unsafe"),
-    ],
+    ("source", "reason"), [*(row for row in VALUES if row[1][0] == "!"), (MUCH_WORK, "! too long")]
 )
 def test_an_expression_that_fails_says_why_and_does_no_harm(source: str, reason: str) -> None:
     before = str(CONTEXT)
     with pytest.raises(ExpressionError) as raised:
-        value(source)
-    assert reason in str(raised.value)
+        Expression(source).value(CONTEXT)
+    assert reason[2:] in str(raised.value)
+    assert SECRET not in str(raised.value)
     assert str(CONTEXT) == before
 
 
-@pytest.mark.parametrize(
-    ("source", "expected"),
-    [
-        ("1 < params.size <= 10 != 3", True),
-        ("1 < params.size < 5", False),
-        ("params.words[0] ~ params.words[1:][0] ~ 'xyz'[::-1]", "a bczyx"),
-        ("params.words + ['d']", ["a b", "c", "d"]),
-        ("{'k': params.size}.k", 10),
-        ("(1, 2) | list", [1, 2]),
-        ("params.nothing | default('x')", "x"),
-        ("-params.size + +1", -9),
-        ("params.size is odd or params.size is divisibleby(5)", True),
-        ("'a' not in params.words", True),
-        ('params.name.split("\'", maxsplit=1)', ["it", "s"]),
-        ("{'b': 1, 'a': 2} | dictsort", [("a", 2), ("b", 1)]),
-        ("{'a': 2} | items", [("a", 2)]),
-        ("params.none and params.gone", None),
-        ("2.345 | round(1, 'floor')", 2.3),
-        ("params.full and not params.none and 'yes'", "yes"),
-    ],
-)
-def test_every_kind_of_node_has_a_value(source: str, expected: object) -> None:
-    assert value(source) == expected
+WHOLE = (FILES / "whole_env.txt").read_text().splitlines()[1:]
+
+
+@pytest.mark.parametrize("source", WHOLE)
+def test_no_text_is_made_of_all_variables(source: str) -> None:
+    for make in (Expression(source).value, lambda context: render_shell("echo ${{ " + source + " }}", context)):
+        with pytest.raises(ExpressionError) as caught:
+            make(CONTEXT)
+        assert SECRET not in str(caught.value)
+        assert "`env` as a whole cannot be used" in str(caught.value) or "unknown filter" in str(caught.value)
+        assert caught.value.hint
+
+
+@pytest.mark.parametrize("text", ["${{ env }}", "a ${{ [env] }} b"])
+def test_lists_of_words_and_nested_keys_hold_none_either(text: str) -> None:
+    with pytest.raises(ExpressionError, match="as a whole"):
+        render({"a": [text]}, CONTEXT)
+    with pytest.raises(ExpressionError, match="as a whole"):
+        render_words(text, CONTEXT)
 
 
 def test_quotes_that_do_not_end_are_looked_at_once() -> None:
@@ -269,13 +199,8 @@ def test_a_long_expression_has_names_or_an_explanation(source: str) -> None:
 
 def test_names_are_dotted_and_constant() -> None:
     names = list(Expression("params.a.b + x[params['c']] + steps.my-step.outputs.d | default(matrix.e)").names())
-    assert set(names) == {
-        ("params", "a", "b"),
-        ("x",),
-        ("params", "c"),
-        ("steps", "my-step", "outputs", "d"),
-        ("matrix", "e"),
-    }
+    dotted = {"params.a.b", "x", "params.c", "steps.my-step.outputs.d", "matrix.e"}
+    assert set(names) == {tuple(name.split(".")) for name in dotted}
 
 
 def test_a_whole_expression_keeps_its_type_and_others_are_texts() -> None:
@@ -294,9 +219,14 @@ def test_texts_with_expressions_are_found_in_nested_data() -> None:
     assert list(literals_of(data)) == ["${{ x }}", "${{ y }} z"]
 
 
-def run_bash(text: str) -> bytes:
-    done = subprocess.run(["bash", "--noprofile", "--norc", "-c", text], capture_output=True, check=True, timeout=900)
-    return done.stdout
+def bash(*words: str, check: bool = False, cwd: Path | None = None) -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run(
+        ["bash", *words], cwd=cwd, capture_output=True, check=check, stdin=subprocess.DEVNULL, timeout=900
+    )
+
+
+def output_of(script: str) -> str:
+    return bash("--noprofile", "--norc", "-c", script, check=True).stdout.decode()
 
 
 @in_bash
@@ -309,17 +239,16 @@ def run_bash(text: str) -> bytes:
 @example("-n")
 @example("")
 def test_any_value_is_one_word_of_the_shell_whatever_quotes_it_stands_in(text: str) -> None:
-    places = (
-        "${{ v }}",
-        "'${{ v }}'",
-        '"${{ v }}"',
-        "pre'a'${{ v }}\"b\"",
-        "\"$(printf %s. '${{ v }}')\"",
-        "'a'\"${{ v }}\"",
-    )
+    places = {
+        "${{ v }}": text,
+        "'${{ v }}'": text,
+        '"${{ v }}"': text,
+        "pre'a'${{ v }}\"b\"": f"prea{text}b",
+        "\"$(printf %s. '${{ v }}')\"": f"{text}.",
+        "'a'\"${{ v }}\"": f"a{text}",
+    }
     script = "# ${{ v }}\n" + "".join(f"printf '%s\\0' {place}\n" for place in places)
-    expected = [text, text, text, f"prea{text}b", f"{text}.", f"a{text}"]
-    assert run_bash(render_shell(script, {"v": text})).decode().split("\0")[:-1] == expected
+    assert output_of(render_shell(script, {"v": text})).split("\0")[:-1] == [*places.values()]
 
 
 @in_bash
@@ -330,37 +259,36 @@ def test_any_value_is_one_word_of_the_shell_whatever_quotes_it_stands_in(text: s
 @example("E")
 def test_any_line_stands_in_a_here_document(text: str) -> None:
     script = "cat <<EOF\n>${{ v }}<\nEOF\ncat <<-'EOF'\n\t>${{ v }}<\n\tEOF\nprintf '%s' ${{ v }}"
-    assert run_bash(render_shell(script, {"v": text})).decode() == f">{text}<\n>{text}<\n{text}"
+    assert output_of(render_shell(script, {"v": text})) == f">{text}<\n>{text}<\n{text}"
 
 
-_PIECES = ["'", '"', "`", "$(", ")", "(", "((", "))", "$((", "${x:-", "}", "\\", "\n", " ", "#", "<<E\n", "\nE\n"]
-_PIECES += [
-    "<<'E'\n",
-    "<<-E\n",
-    "echo ",
-    "case x in x) ",
-    ";; ",
-    "esac",
-    "$",
-    "$'",
-    "; ",
-    "E",
-    "<<",
-    "<<<",
-    "&& ",
-    "x=",
+_PIECES = [
+    *(
+        "'",
+        '"',
+        "`",
+        "$(",
+        ")",
+        "(",
+        "((",
+        "))",
+        "$((",
+        "${x:-",
+        "}",
+        "\\",
+        "\n",
+        " ",
+        "#",
+        "<<E\n",
+        "\nE\n",
+        "<<'E'\n",
+    ),
+    *("<<-E\n", "echo ", "case x in x) ", ";; ", "esac", "$", "$'", "; ", "E", "<<", "<<<", "&& ", "x="),
 ]
 _ATTACKS = [
-    "$(touch hit)",
-    "`touch hit`",
-    "\ntouch hit\n",
-    ";touch hit;",
-    "\\$(touch hit)",
-    "E\ntouch hit\n",
-    "E",
-    "\\",
+    *("$(touch hit)", "`touch hit`", "\ntouch hit\n", ";touch hit;", "\\$(touch hit)", "E\ntouch hit\n", "E", "\\"),
+    *("';touch hit;'", '";touch hit;"', "}$(touch hit)", ")$(touch hit)", "a[$(touch hit)]", "#\ntouch hit\n"),
 ]
-_ATTACKS += ["';touch hit;'", '";touch hit;"', "}$(touch hit)", ")$(touch hit)", "a[$(touch hit)]", "#\ntouch hit\n"]
 
 
 @settings(in_bash)
@@ -381,11 +309,9 @@ def test_no_value_is_executed_whatever_it_stands_in(
         script = render_shell(text, {f"v{n}": value for n, value in enumerate(values)})
     except ExpressionError:
         return
-    if subprocess.run(["bash", "-n", "-c", script], capture_output=True, check=False, timeout=900).returncode:
+    if bash("-n", "-c", script).returncode:
         return  # bash rejects the script itself, so there is nothing to compare
-    subprocess.run(
-        ["bash", "-c", script], cwd=folder, capture_output=True, check=False, stdin=subprocess.DEVNULL, timeout=900
-    )
+    bash("-c", script, cwd=folder)
     assert not (folder / "hit").exists()
 
 
@@ -400,27 +326,10 @@ def test_a_list_is_words_and_raw_is_text() -> None:
         render_shell("${{ '$' | raw }}${{ '(id)' }}", {})
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "echo `x ${{ v }}`",
-        "echo ${x:-${{ v }}}",
-        'echo "${x:-"${{ v }}"}"',
-        "echo ${x:-$(echo ${{ v }})}",
-        "echo $${{ v }}",
-        'echo "$${{ v }}"',
-        "echo \\${{ v }}",
-        "echo $'${{ v }}'",
-        "cat <<${{ v }}\nx\n",
-        "cat <<EOF\n$(echo ${{ v }})\nEOF\n",
-        "cat <<EOF\n`echo ${{ v }}`\nEOF\n",
-        "x=$(case a in a) echo;; esac; echo '${{ v }}')",
-        "echo $(cat <<EOF) ${{ v }}",
-        "x=$(cat <<EOF\n${{ v }}\nEOF\n)",
-        "cat <<EOF $(\necho) '${{ v }}'",
-        "((x))#${{ v }}",
-    ],
-)
+SHELL_TEXTS = [tuple(part.split("\n", 1)) for part in (FILES / "shell_texts.txt").read_text().split("\n=== ")[1:]]
+
+
+@pytest.mark.parametrize("text", [text for kind, text in SHELL_TEXTS if kind == "refused"])
 def test_a_value_is_refused_where_no_quoting_is_safe(text: str) -> None:
     with pytest.raises(ExpressionError) as raised:
         check_shell(text)
@@ -446,26 +355,10 @@ def test_a_line_that_may_end_a_here_document_makes_the_rest_unsure() -> None:
         render_shell(text, {"a": "E", "b": "id"})
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "case $x in a) echo ${{ v }};; esac",
-        "f() { echo ${{ v }}; }; f",
-        "(cd x && (echo ${{ v }}))",
-        "echo $((1 + 2)) ${{ v }}",
-        "cat <<< ${{ v }}",
-        "echo ${#a[@]} ${x%\\}} ${{ v }}",
-        'echo "$(echo "$(echo \')\')" ${{ v }})"',
-        "echo a#b ${{ v }}",
-        "((x = 1 << 3)); echo ${{ v }}",
-        "cat <<A <<'B'\na\nA\nb\nB\necho ${{ v }}",
-        'echo "it\'s" \'say "x"\' ${{ v }}',
-        "echo \\' ${{ v }} \\'",
-    ],
-)
+@pytest.mark.parametrize("text", [text for kind, text in SHELL_TEXTS if kind == "taken"])
 def test_common_shell_text_takes_values(text: str) -> None:
     assert render_shell(text, {"v": "a b"}) == text.replace("${{ v }}", "'a b'")
-    subprocess.run(["bash", "-n", "-c", render_shell(text, {"v": "a b"})], check=True, timeout=900)
+    bash("-n", "-c", render_shell(text, {"v": "a b"}), check=True)
 
 
 @properties
@@ -474,12 +367,8 @@ def test_common_shell_text_takes_values(text: str) -> None:
 @example("\U000f0000", "\U000f0001")
 def test_any_value_is_one_word_of_a_command(text: str, other: str) -> None:
     context = {"a": text, "b": other}
-    assert render_words("x ${{ a }} --b=${{ b }} '${{ a }} ${{ b }}'", context) == [
-        "x",
-        text,
-        f"--b={other}",
-        f"{text} {other}",
-    ]
+    found = render_words("x ${{ a }} --b=${{ b }} '${{ a }} ${{ b }}'", context)
+    assert found == ["x", text, f"--b={other}", f"{text} {other}"]
     assert render_words(["x", "${{ a }}", "--b=${{ b }}"], context) == ["x", text, f"--b={other}"]
 
 
@@ -501,11 +390,9 @@ def test_a_command_that_is_one_expression_is_split() -> None:
 def test_what_cannot_be_words_is_an_error(text: str, a: str) -> None:
     with pytest.raises(ExpressionError):
         render_words(text, {"a": a})
-
-
-def test_a_shell_word_cannot_hold_a_nul() -> None:
-    with pytest.raises(ExpressionError, match="NUL"):
-        render_shell("x ${{ a }}", {"a": "\0"})
+    if a == "\0":
+        with pytest.raises(ExpressionError, match="NUL"):
+            render_shell(text, {"a": a})
 
 
 def test_a_condition_is_a_boolean() -> None:

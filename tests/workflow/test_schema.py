@@ -11,8 +11,10 @@ import pytest
 from jsonschema import Draft202012Validator
 from pydantic import BaseModel
 
+from perfflow.library import search_path
 from perfflow.tools import registry
-from perfflow.workflow.model import Workflow
+from perfflow.workflow.load import load
+from perfflow.workflow.model import Workflow, as_data
 from perfflow.workflow.shape import schema, schema_text
 from perfflow.workflow.yaml_text import read_file, read_text
 
@@ -103,3 +105,13 @@ def test_every_key_of_the_format_is_in_a_good_file_and_described() -> None:
     for model in set(models(Workflow)):
         for name, field in model.model_fields.items():
             assert (field.alias or name) in used, f"no good file has {model.__name__}.{name}"
+
+
+FILES = [*GOOD, *sorted(search_path.SHIPPED.glob("*.yaml"))]
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_plain_data_of_a_workflow_is_that_of_pydantic(path: Path) -> None:
+    workflow = load(path, search_path.resolve, search_path.readable(path)).workflow
+    assert as_data(workflow) == workflow.model_dump(mode="json", exclude_unset=True)
+    assert as_data(workflow, by_alias=True) == workflow.model_dump(mode="json", by_alias=True, exclude_unset=True)

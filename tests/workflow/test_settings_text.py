@@ -11,35 +11,11 @@ from hypothesis import strategies as st
 from perfflow.model.errors import UserError
 from perfflow.workflow.settings_text import Written, with_settings
 from perfflow.workflow.yaml_text import read_text
+from tests.diffs import changes
+from tests.workflow.drafts import FILES
 
-FLOW = """\
-# yaml-language-server: $schema=../schemas/workflow.schema.json
-perfflow: 1   # the format
-name:    wörk  🎉
-
-params:                 # --set opt=-O3
-    opt: -O1            # what the compiler is told
-    level: {default: 'a b', enum: ['a b', "c"], help: of detail}
-    long:
-        help: a default comes later
-
-# What is measured, and where.
-# It takes a while.
-stages:
-    build:
-        - id: cc
-          run: gcc $OPT work.c     # a very long comment that is longer than any width a dumper folds at
-          env: {OPT: "${{ params.opt }}", A: 1 }
-    baseline:
-        steps:
-            - {id: a, uses: command, with: {command: ./a}, env: {OPT: x}}
-        env:
-            A: one
-            B: |
-                two
-    optimize:
-        - {id: o, technique: configuration, env: {OPT: y}}
-"""
+FLOW = (FILES / "settings.yaml").read_text()
+VARIABLES = changes(FILES / "variables.txt")
 
 
 def write(text: str, **settings: dict[str, object]) -> str:
@@ -74,30 +50,18 @@ def test_a_new_variable_goes_into_a_new_top_level_env_before_the_stages_and_thei
     assert [(item.key, item.old, item.new) for item in written] == [("env.NEW", "", '"1"')]
 
 
-@pytest.mark.parametrize(
-    ("before", "after"),
-    [
-        pytest.param("env:\n  A: 1  # one\nstages: {}\n", "env:\n  A: 1  # one\n  N: x\nstages: {}\n", id="block"),
-        pytest.param("env: {A: 1}\nstages: {}\n", "env: {A: 1, N: x}\nstages: {}\n", id="flow"),
-        pytest.param("env: {}\nstages: {}\n", "env: {N: x}\nstages: {}\n", id="empty"),
-        pytest.param("env: {\n  A: 1,\n}\n", "env: {\n  A: 1, N: x,\n}\n", id="flow over lines"),
-        pytest.param("env:\n  A: |\n    t\nstages: {}\n", "env:\n  A: |\n    t\n  N: x\nstages: {}\n", id="block text"),
-        pytest.param("a: &a q\nenv:\n  A: *a\n", "a: &a q\nenv:\n  A: *a\n  N: x\n", id="alias"),
-        pytest.param("stages: {}", "env:\n  N: x\nstages: {}", id="no line end"),
-        pytest.param("name: x", "name: x\nenv:\n  N: x\n", id="no stages"),
-        pytest.param("{name: x}\n", "{name: x, env: {N: x}}\n", id="all in flow"),
-        pytest.param("env:\n  N: y # why\n", "env:\n  N: x # why\n", id="there"),
-        pytest.param("env:\n  N:\n  B: 1\n", "env:\n  N: x\n  B: 1\n", id="there without a value"),
-        pytest.param("env:\n  N: |\n    y\n  B: 1\n", "env:\n  N: x\n  B: 1\n", id="there as a block text"),
-        pytest.param("defaults: {env: {N: 1}}\n", "defaults: {env: {N: x}}\n", id="in the defaults"),
-    ],
-)
-def test_where_a_variable_goes(before: str, after: str) -> None:
+@pytest.mark.parametrize("name", VARIABLES)
+def test_where_a_variable_goes(name: str) -> None:
+    before, after, _ = VARIABLES[name]
     assert write(before, env={"N": "x"}) == after
-    crlf, expected = before.replace("\n", "\r\n"), after.replace("\n", "\r\n")
-    if before not in ("name: x", "stages: {}"):  # a single line has no line end to keep
-        assert write(crlf, env={"N": "x"}) == expected
+    assert write(before.replace("\n", "\r\n"), env={"N": "x"}) == after.replace("\n", "\r\n")
     assert write("\ufeff" + before, env={"N": "x"}) == "\ufeff" + after
+
+
+def test_a_file_without_an_end_of_its_line_gets_a_variable() -> None:
+    for mark in ("", "\ufeff"):
+        assert write(f"{mark}stages: {{}}", env={"N": "x"}) == f"{mark}env:\n  N: x\nstages: {{}}"
+        assert write(f"{mark}name: x", env={"N": "x"}) == f"{mark}name: x\nenv:\n  N: x\n"
 
 
 def test_line_ends_of_another_system_stay() -> None:
