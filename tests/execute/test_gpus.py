@@ -83,10 +83,6 @@ def test_a_driver_that_fails_has_no_gpu(said: str, status: int, why: str, tmp_pa
     assert (found.count, found.why[: len(why)]) == (0, why)
 
 
-def test_no_nvidia_smi(tmp_path: Path) -> None:
-    assert gpus.visible(str(tmp_path)) == gpus.Gpus(0, "nvidia-smi, which comes with NVIDIA's driver, is not on PATH")
-
-
 def test_nvidia_smi_that_hangs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gpus, "_TIMEOUT", 0.2)
     path = _smi(tmp_path, TWO)
@@ -99,6 +95,7 @@ def test_requirements(tmp_path: Path) -> None:
     assert prepare.unmet(Requires(gpu=2), path) == ""
     assert prepare.unmet(Requires(gpu=3), path) == "needs 3 GPUs, 2 found"
     why = "nvidia-smi, which comes with NVIDIA's driver, is not on PATH"
+    assert gpus.visible(str(tmp_path / "none")) == gpus.Gpus(0, why)
     assert prepare.unmet(Requires(gpu=1), str(tmp_path / "none")) == f"needs 1 GPU, none found: {why}"
 
 

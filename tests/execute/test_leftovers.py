@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
 import sys
-import threading
 import time
-from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
-from perfflow.execute.child import ChildExit, Ended, Left, Spawner
+from perfflow.execute.child import ChildExit, Ended, Left, Spawner, Watchdog, is_stopped
 from tests.execute.test_child import (
     CLIENT,
     DEADLINE,
     client,
     env,
+    in_thread,
     marked,
     python,
     run,
@@ -28,19 +27,6 @@ from tests.execute.test_child import (
 )
 
 PYTHON = sys.executable
-
-
-@pytest.fixture(scope="module")
-def keeper() -> Iterator[Spawner]:
-    with Spawner() as found:
-        yield found
-
-
-@pytest.fixture
-def fresh() -> Iterator[Spawner]:
-    """Yield a spawner that a test may stop or close."""
-    with Spawner() as found:
-        yield found
 
 
 DAEMON = """
@@ -63,12 +49,9 @@ else:
 def with_word(word: str) -> list[int]:
     """Return the processes whose last argument is ``word``."""
     found = []
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdecimal():
-            try:
-                arguments = (entry / "cmdline").read_bytes().split(b"\0")
-            except OSError:
-                continue
+    for entry in processes():
+        with suppress(OSError):
+            arguments = (entry / "cmdline").read_bytes().split(b"\0")
             if arguments[-2:-1] == [word.encode()] and b"time.sleep" in arguments[2]:
                 found.append(int(entry.name))
     return found
@@ -78,15 +61,22 @@ def wait_for_daemon(word: str) -> None:
     wait_until(lambda: bool(with_word(word)), "the daemon did not start")
 
 
+def wait_until_ended(word: str) -> None:
+    wait_until(lambda: not with_word(word), "the daemon is still there")
+
+
+def processes() -> list[Path]:
+    """Return the folders of all processes in /proc."""
+    return [entry for entry in Path("/proc").iterdir() if entry.name.isdecimal()]
+
+
 def test_a_time_limit_ends_a_daemon_that_hides_from_everything(keeper: Spawner, tmp_path: Path) -> None:
     word = f"daemon-{tmp_path.name}"
-    script = f"{PYTHON} -c '{DAEMON}' {word}; sleep 300"
-    seen = threading.Thread(target=wait_for_daemon, args=(word,))
-    seen.start()
-    done = run(keeper, "bash", "-c", script, timeout=1.5)
+    seen = in_thread(lambda: wait_for_daemon(word))
+    done = run(keeper, "bash", "-c", f"{PYTHON} -c '{DAEMON}' {word}; sleep 300", timeout=1.5)
     seen.join()
     assert done.ended is Ended.TIMEOUT
-    wait_until(lambda: not with_word(word), "the daemon is still there")
+    wait_until_ended(word)
 
 
 def test_a_daemon_lives_as_long_as_the_spawner_and_no_longer(fresh: Spawner, tmp_path: Path) -> None:
@@ -98,7 +88,7 @@ def test_a_daemon_lives_as_long_as_the_spawner_and_no_longer(fresh: Spawner, tmp
     run(fresh, "true")
     assert with_word(word)
     fresh.close()
-    wait_until(lambda: not with_word(word), "the daemon is still there")
+    wait_until_ended(word)
 
 
 def test_a_daemon_ends_when_perfflow_is_killed(tmp_path: Path) -> None:
@@ -124,8 +114,7 @@ def test_a_paused_child_stands_still_and_its_time_limit_with_it(fresh: Spawner, 
     ticks = tmp_path / "ticks"
     ended: list[ChildExit] = []
     script = f"for n in {{1..5}}; do echo >> {ticks}; sleep 0.05; done"
-    thread = threading.Thread(target=lambda: ended.append(run(fresh, "bash", "-c", script, timeout=1.2)))
-    thread.start()
+    thread = in_thread(lambda: ended.append(run(fresh, "bash", "-c", script, timeout=1.2)))
     wait_until(ticks.exists, "it did not start")
     fresh.pause()
     time.sleep(0.1)
@@ -153,9 +142,7 @@ def test_a_paused_child_ends_with_perfflow(tmp_path: Path) -> None:
         "with Spawner() as keeper:",
         "import signal\nwith Spawner() as keeper:\n    signal.signal(signal.SIGTSTP, lambda *_: keeper.pause())",
     )
-    root = str(Path(__file__).parents[2])
-    script = f"echo up > {ready}; sleep 300"
-    process = subprocess.Popen([PYTHON, "-c", text, script, "frozen"], env={**os.environ, "PYTHONPATH": root})
+    process = client(f"echo up > {ready}; sleep 300", "frozen", text)
     wait_for(ready)
     process.send_signal(signal.SIGTSTP)
     wait_until(lambda: all("T" in state(pid) for pid in marked("frozen")), "it was not paused")
@@ -175,26 +162,21 @@ def state(pid: int) -> str:
 def with_parent(pid: int) -> list[int]:
     """Return the children of a process."""
     found = []
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdecimal():
-            try:
-                parent = (entry / "stat").read_text().rpartition(")")[2].split()[1]
-            except OSError:
-                continue
-            if parent == str(pid):
+    for entry in processes():
+        with suppress(OSError):
+            if (entry / "stat").read_text().rpartition(")")[2].split()[1] == str(pid):
                 found.append(int(entry.name))
     return found
 
 
 def left_by(keeper: Spawner, script: str, left: Left, mark: str = "left") -> tuple[str, ...]:
-    return keeper.run(["bash", "-c", script], env=env(mark), cwd=Path("/"), left=left).left
+    return run(keeper, "bash", "-c", script, mark=mark, left=left).left
 
 
 def test_what_is_left_running_is_named_and_ended(fresh: Spawner) -> None:
+    script = "sleep 300 & setsid sleep 301 & env -i sleep 302 & sleep 303 & true"
     assert left_by(fresh, "true", Left.NAME) == ()
-    assert left_by(fresh, "sleep 300 & setsid sleep 301 & env -i sleep 302 & sleep 303 & true", Left.NAME)[3:] == (
-        "...",
-    )
+    assert left_by(fresh, script, Left.NAME)[3:] == ("...",)
     wait_until_gone("left")
     assert left_by(fresh, "true", Left.NAME) == ()
 
@@ -203,7 +185,7 @@ def test_what_hides_from_everything_is_named(fresh: Spawner, tmp_path: Path) -> 
     word = f"hidden-{tmp_path.name}"
     (said,) = left_by(fresh, f"{PYTHON} -c '{DAEMON}' {word}", Left.NAME)
     assert said.startswith(PYTHON)
-    wait_until(lambda: not with_word(word), "the daemon is still there")
+    wait_until_ended(word)
 
 
 def test_what_may_stay_is_named_by_the_child_that_left_it_and_not_ended(fresh: Spawner) -> None:
@@ -232,3 +214,82 @@ def test_work_of_a_few_milliseconds_is_left_running(fresh: Spawner) -> None:
     text = "import time\nwhile time.process_time() < 0.1: pass"
     (said,) = left_by(fresh, f"{PYTHON} -c '{text}' &", Left.NAME)
     assert said.startswith(f"{PYTHON} -c import time")
+
+
+def test_a_stopped_spawner_goes_on_and_the_time_is_known_to_be_wrong(fresh: Spawner, tmp_path: Path) -> None:
+    done = run(fresh, "bash", "-c", "kill -STOP $PPID; echo done", stdout=tmp_path / "out", timeout=60)
+    assert (done.status, done.ended, done.stalled) == (0, Ended.EXITED, True)
+    assert (tmp_path / "out").read_text() == "done\n"
+    assert run(fresh, "true").stalled is False
+
+
+def test_a_stop_that_is_over_before_anybody_looks_is_known_too(fresh: Spawner) -> None:
+    assert run(fresh, "bash", "-c", "kill -STOP $PPID; sleep 0.05; kill -CONT $PPID").stalled is True
+    assert run(fresh, "true").stalled is False
+
+
+def test_the_time_limit_holds_for_what_stops_its_spawner(fresh: Spawner) -> None:
+    done = run(fresh, "bash", "-c", "kill -STOP $PPID; sleep 300", mark="limited", timeout=0.5)
+    assert (done.ended, done.stalled) == (Ended.TIMEOUT, True)
+    wait_until_gone("limited")
+
+
+def test_what_stops_it_again_and_again_is_ended_and_the_spawner_lives(fresh: Spawner) -> None:
+    script = "trap '' INT TERM; exec 2>&-; while :; do kill -STOP $PPID; done"
+    done = run(fresh, "bash", "-c", script, mark="again")
+    assert (done.status, done.stalled) == (-signal.SIGKILL, True)
+    wait_until_gone("again")
+    assert run(fresh, "true").status == 0
+
+
+def test_one_that_was_stopped_before_a_child_starts_starts_it(fresh: Spawner, tmp_path: Path) -> None:
+    run(fresh, "bash", "-c", f"echo $PPID > {tmp_path}/pid")
+    os.kill(int((tmp_path / "pid").read_text()), signal.SIGSTOP)
+    assert run(fresh, "true").status == 0
+
+
+def test_a_stopped_spawner_can_be_asked_to_stop_its_child(fresh: Spawner, tmp_path: Path) -> None:
+    ready = tmp_path / "ready"
+
+    def stop() -> None:
+        wait_for(ready)
+        fresh.stop()
+
+    stopper = in_thread(stop)
+    done = run(fresh, "bash", "-c", f"kill -STOP $PPID; echo go > {ready}; sleep 300", mark="asked")
+    stopper.join()
+    assert done.ended is Ended.STOPPED
+
+
+def test_closing_a_stopped_spawner_ends_it_and_its_children(tmp_path: Path) -> None:
+    keeper = Spawner()
+    leave = "(setsid sleep 300 &) ; echo $PPID"
+    keeper.run(["bash", "-c", leave], env=env("left"), cwd=tmp_path, stdout=tmp_path / "pid")
+    pid = int((tmp_path / "pid").read_text())
+    os.kill(pid, signal.SIGSTOP)
+    wait_until(lambda: is_stopped(pid), "it was not stopped")
+    keeper.close()
+    assert not is_stopped(pid)
+    wait_until_gone("left")
+
+
+@pytest.mark.parametrize("ignoring", ["", "trap '' INT TERM; "])
+def test_a_child_that_floods_its_output_is_ended(fresh: Spawner, tmp_path: Path, ignoring: str) -> None:
+    out = tmp_path / "out"
+    script = f"ulimit -f 4000000; {ignoring}yes xxxxxxxxxxxxxxxxxxxxxxxxx; :"
+    assert run(fresh, "bash", "-c", script, mark="flood", stdout=out, limits={out: 10**6}).ended is Ended.FLOODED
+    wait_until_gone("flood")
+    assert run(fresh, "true").ended is Ended.EXITED
+
+
+def test_output_within_its_limit_is_nobodys_business(fresh: Spawner, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    text = "import time\nprint('x' * 900_000, flush=True)\ntime.sleep(0.5)"
+    done = run(fresh, *python(text), stdout=out, limits={out: 10**6})
+    assert (done.ended, done.stalled, out.stat().st_size) == (Ended.EXITED, False, 900_001)
+
+
+def test_a_file_that_is_not_there_has_no_length(tmp_path: Path) -> None:
+    watchdog = Watchdog(os.getpid(), {tmp_path / "none": 1})
+    assert watchdog.check() is False
+    assert watchdog.was_stopped() is False

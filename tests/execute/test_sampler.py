@@ -1,29 +1,33 @@
-"""Real samplers beside a command: started before it, interrupted after it, and never left running."""
+"""Programs beside a command: samplers, which are never left running, and the readiness of services."""
 
 from __future__ import annotations
 
 import json
 import os
-import subprocess
+import signal
 import sys
 import time
-from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 from functools import partialmethod
 from pathlib import Path
 
 import pytest
 
-from perfflow.execute import invoke
+from perfflow.execute import invoke, service
 from perfflow.execute.child import MARK, Spawner
 from perfflow.execute.invoke import Failure, Invoked
 from perfflow.execute.prepare import ReadyProcess
+from perfflow.execute.service import Address, MatchedLine
 from perfflow.model.errors import ToolOutputError
 from perfflow.model.readings import Parsed, Reading, Side, Usage
 from perfflow.tools.adapter import Adapter, Call, CommandOptions, Invocation, Role
-from tests.cli.shell import perfflow
+from tests.cli.shell import perfflow, start, write
+from tests.cli.test_publish import raw_server
 from tests.execute.plans import item
 from tests.execute.test_child import wait_until
+from tests.execute.test_leftovers import processes
+from tests.session.project import flow
 
 ENDLESS = "trap 'echo end; exit 0' INT; echo begin; while :; do sleep 0.02; echo tick; done"
 
@@ -49,22 +53,18 @@ def beside(sampler: str = ENDLESS) -> Adapter:
     return Adapter(name="figures", role=Role.MEASURE, invocations=invocations, outputs=outputs, parse=parse)
 
 
-def wait_until_gone(pid: int) -> None:
-    wait_until(lambda: not Path(f"/proc/{pid}").exists(), f"{pid} still runs")
-
-
-@pytest.fixture(scope="module")
-def keeper() -> Iterator[Spawner]:
-    with Spawner() as found:
-        yield found
+def wait_until_gone(pid: int | Path) -> None:
+    """``pid``: also the file that holds it."""
+    number = pid if isinstance(pid, int) else int(pid.read_text())
+    wait_until(lambda: not Path(f"/proc/{number}").exists(), f"{number} still runs")
 
 
 def run(keeper: Spawner, folder: Path, command: str, sampler: str = ENDLESS, timeout: float | None = None) -> Invoked:
     tool = beside(sampler)
     argv = ("bash", "-c", command)
-    planned = replace(item("bench"), tool=tool)
     call = Call(CommandOptions(), folder, command=argv)
     env = {**os.environ, MARK: "sampler"}
+    planned = replace(item("bench"), tool=tool)
     return invoke.run(keeper, ReadyProcess(planned, Side.BASELINE, argv, env, folder, timeout, tool, call), folder)
 
 
@@ -79,9 +79,8 @@ def test_it_has_begun_before_the_command_and_ends_after_it(keeper: Spawner, tmp_
     done = run(keeper, tmp_path, command, f"echo $$ > {tmp_path}/pid; {ENDLESS}")
     assert done.parsed.readings[0].value > 0
     said = (tmp_path / "watched").read_text().splitlines()
-    assert said[0] == "begin"
-    assert said[-1] == "it still runs"
-    wait_until_gone(int((tmp_path / "pid").read_text()))
+    assert (said[0], said[-1]) == ("begin", "it still runs")
+    wait_until_gone(tmp_path / "pid")
 
 
 def test_what_is_accounted_for_is_the_command(keeper: Spawner, tmp_path: Path) -> None:
@@ -109,14 +108,13 @@ def test_a_sampler_that_cannot_begin_starts_no_command(keeper: Spawner, tmp_path
     ],
 )
 def test_a_sampler_that_ends_by_itself_saw_only_a_part(keeper: Spawner, tmp_path: Path, sampler: str, how: str) -> None:
-    said = reason(keeper, tmp_path, "sleep 0.5", sampler)
-    assert said == how
+    assert reason(keeper, tmp_path, "sleep 0.5", sampler) == how
 
 
 def test_a_time_limit_ends_both(keeper: Spawner, tmp_path: Path) -> None:
-    said = reason(keeper, tmp_path, "sleep 60", f"echo $$ > {tmp_path}/pid; {ENDLESS}", timeout=0.3)
-    assert "time limit" in said
-    wait_until_gone(int((tmp_path / "pid").read_text()))
+    sampler = f"echo $$ > {tmp_path}/pid; {ENDLESS}"
+    assert "time limit" in reason(keeper, tmp_path, "sleep 60", sampler, timeout=0.3)
+    wait_until_gone(tmp_path / "pid")
 
 
 def test_one_that_is_deaf_to_the_signal_is_ended_all_the_same(
@@ -125,44 +123,73 @@ def test_one_that_is_deaf_to_the_signal_is_ended_all_the_same(
     monkeypatch.setattr(Spawner, "run", partialmethod(Spawner.run, grace=0.2))
     deaf = f"trap '' INT TERM; echo $$ > {tmp_path}/pid; echo begin; while :; do sleep 0.05; done"
     assert "exit status -9" in reason(keeper, tmp_path, "true", deaf)
-    wait_until_gone(int((tmp_path / "pid").read_text()))
+    wait_until_gone(tmp_path / "pid")
 
 
 def _samplers(folder: Path) -> list[int]:
     """Return the iostat processes whose output is below a folder."""
     found = []
-    for entry in Path("/proc").iterdir():
-        try:
-            is_one = entry.name.isdecimal() and (entry / "comm").read_text() == "iostat\n"
+    for entry in processes():
+        with suppress(OSError):
+            is_one = (entry / "comm").read_text() == "iostat\n"
             if is_one and str(folder) in str((entry / "fd" / "1").readlink()):
                 found.append(int(entry.name))
-        except OSError:
-            continue
     return found
 
 
-@pytest.mark.parametrize("signal_name", ["KILL", "INT"])
-def test_an_end_of_perfflow_leaves_no_sampler(tmp_path: Path, signal_name: str) -> None:
-    step = {"id": "disk", "uses": "iostat", "with": {"command": "sleep 61"}}
-    (tmp_path / "flow.yaml").write_text(json.dumps({"perfflow": 1, "stages": {"profile": [step]}}))
-    argv = [sys.executable, "-m", "perfflow", "run", "flow.yaml", "--out", str(tmp_path / "out")]
-    env = {**os.environ, "PERFFLOW_LOCK_FILE": str(tmp_path / "lock")}
-    running = subprocess.Popen(argv, cwd=tmp_path, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
+def test_an_end_of_perfflow_leaves_no_sampler(tmp_path: Path, number: signal.Signals) -> None:
+    write(tmp_path, flow(profile="{id: disk, uses: iostat, with: {command: sleep 61}}"))
+    running = start("run", "flow.yaml", "--out", str(tmp_path / "out"), cwd=tmp_path)
     wait_until(lambda: bool(_samplers(tmp_path)), "the sampler did not start")
     (sampler,) = _samplers(tmp_path)
     time.sleep(0.2)
-    subprocess.run(["kill", f"-{signal_name}", str(running.pid)], check=True)
-    running.wait(60)
+    running.send_signal(number)
+    running.communicate(timeout=60)
     wait_until_gone(sampler)
 
 
 def test_a_sampler_without_a_command_watches_what_measures_its_benchmark(tmp_path: Path) -> None:
-    measured = {"id": "nap", "uses": "command", "runs": 1, "with": {"command": "sleep 1.4"}}
-    sampled = {"id": "disk", "uses": "iostat", "benchmark": "nap"}
-    stages = {"baseline": [measured], "profile": [sampled]}
-    (tmp_path / "flow.yaml").write_text(json.dumps({"perfflow": 1, "stages": stages}))
+    nap = "{id: nap, uses: command, runs: 1, with: {command: sleep 1.4}}"
+    write(tmp_path, flow(baseline=nap, profile="{id: disk, uses: iostat, benchmark: nap}"))
     done = perfflow("run", "flow.yaml", "--out", "out", cwd=tmp_path, measured=True)
     assert done.returncode == 0, done.stdout + done.stderr
     result = json.loads((tmp_path / "out" / "result.json").read_text())
     found = {row["metric"]: row for row in result["benchmarks"] if row["name"] == "nap"}
     assert 0 < found["cpu_user"]["baseline"]["value"] + found["cpu_idle"]["baseline"]["value"] <= 1.01
+
+
+@pytest.mark.parametrize(
+    ("answer", "holds"),
+    [
+        (b"HTTP/1.1 200 OK\r\n\r\n", True),
+        (b"HTTP/1.0 404 Not Found\r\n", True),
+        (b"HTTP/1.1 302 Found\r\nLocation: /x\r\n\r\n", True),
+        (b"HTTP/1.1 500 Error\r\n\r\n", False),
+        (b"HTTP/1.1 2000\r\n", False),
+        (b"SSH-2.0-OpenSSH\r\n", False),
+        (b"", False),
+    ],
+)
+def test_the_status_tells(answer: bytes, *, holds: bool) -> None:
+    with raw_server(answer) as url:
+        assert Address(f"{url}/health?x=1").holds() is holds
+
+
+@pytest.mark.parametrize(("endless", "pause"), [(b"x", 0.05), (b"x" * 2**16, 0.0)])
+def test_an_answer_without_end_is_none(monkeypatch: pytest.MonkeyPatch, endless: bytes, pause: float) -> None:
+    monkeypatch.setattr(service, "_ANSWER", 0.3)
+    with raw_server(endless=endless, pause=pause) as url:
+        assert Address(url).holds() is False
+
+
+def test_output_is_read_part_by_part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(service, "_READ_AT_ONCE", 100)
+    path = tmp_path / "stdout"
+    path.write_text("x" * 950 + "\nlistening on 80\n")
+    said = MatchedLine(r"listening on (?P<port>\d+)", (path, tmp_path / "none"))
+    looks = 0
+    while not said.holds():
+        looks += 1
+        assert looks < 20
+    assert said.outputs() == {"port": "80"}

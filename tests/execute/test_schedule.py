@@ -3,20 +3,31 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perfflow.execute.schedule import Schedule, StepRun, StepStatus
+from perfflow.execute.schedule import Schedule, StepStatus
 from perfflow.plan.plan import Planned
 from perfflow.tools.adapter import Role
 from perfflow.workflow.expression_text import ExpressionError
 from tests.execute.plans import Fake, allows, item, plan, statuses, walk
 
 FAILED, DONE, TIMEOUT, SKIPPED = StepStatus.FAILED, StepStatus.DONE, StepStatus.TIMEOUT, StepStatus.SKIPPED
+
+
 BOTH = pytest.mark.parametrize("jobs", [1, 3])
+
+
+def numbered(count: int) -> list[Planned]:
+    return [item(f"s{number}") for number in range(count)]
+
+
+def chain(count: int) -> list[Planned]:
+    """Return steps of which each waits for the one before."""
+    return [item("s0"), *(item(f"s{number}", f"s{number - 1}") for number in range(1, count))]
 
 
 @BOTH
@@ -27,13 +38,10 @@ def test_steps_run_after_what_they_wait_for(jobs: int) -> None:
     assert (fake.order[0], fake.order[-1]) == ("a", "d")
 
 
-def test_free_steps_keep_the_order_of_the_file() -> None:
+def test_free_steps_keep_the_order_of_the_file_and_only_selected_steps_run() -> None:
     fake = Fake()
     walk(fake, item("b"), item("a"), item("d", "b"), item("c"))
     assert fake.order == ["b", "a", "d", "c"]
-
-
-def test_only_selected_steps_run_and_what_is_not_selected_holds_up_nothing() -> None:
     fake = Fake()
     walk(fake, item("a"), item("b", needs=("a",)), item("c", "b"), selected=["b", "c"])
     assert fake.order == ["b", "c"]
@@ -67,50 +75,39 @@ def test_after_a_failure_free_steps_are_not_started_either_unless_told_to_keep_g
 
 
 @BOTH
-def test_a_failed_profile_is_no_precondition_but_for_who_names_it(jobs: int) -> None:
-    items = item("cpu", role=Role.PROFILE), item("check", "cpu"), item("uses-it", needs=("cpu",))
-    runs = walk(Fake(cpu=FAILED), *items, jobs=jobs)
-    assert statuses(runs) == {"cpu": "failed", "check": "done", "uses-it": "skipped"}
+@pytest.mark.parametrize(
+    ("first", "end", "named"),
+    [
+        (item("a", role=Role.PROFILE), FAILED, "skipped"),
+        (item("a", step={"continue-on-error": True}), FAILED, "done"),
+        (item("a"), StepStatus.CACHED, "done"),
+        (item("a"), SKIPPED, "skipped"),
+    ],
+    ids=["failed profile", "allowed failure", "cached", "skipped requirement"],
+)
+def test_what_holds_up_at_most_who_names_it(jobs: int, first: Planned, end: StepStatus, named: str) -> None:
+    runs = walk(Fake(a=end), first, item("next", "a"), item("names-it", needs=("a",)), jobs=jobs)
+    assert statuses(runs) == {"a": end.value, "next": "done", "names-it": named}
+    if end is SKIPPED:
+        assert runs["names-it"].reason == "`a` was skipped"
 
 
-@BOTH
-def test_an_allowed_failure_counts_as_done_also_for_who_needs_it(jobs: int) -> None:
-    items = item("a", step={"continue-on-error": True}), item("b", "a"), item("c", needs=("a",))
-    assert statuses(walk(Fake(a=FAILED), *items, jobs=jobs)) == {"a": "failed", "b": "done", "c": "done"}
-
-
-def test_a_cached_step_satisfies_needs() -> None:
-    runs = walk(Fake(a=StepStatus.CACHED), item("a"), item("b", needs=("a",)))
-    assert runs["b"].status is DONE
-
-
-def test_a_skipped_requirement_blocks_who_needs_it_and_nobody_else() -> None:
-    runs = walk(Fake(gpu=SKIPPED), item("gpu"), item("next", "gpu"), item("uses-it", needs=("gpu",)))
-    assert statuses(runs) == {"gpu": "skipped", "next": "done", "uses-it": "skipped"}
-    assert runs["uses-it"].reason == "`gpu` was skipped"
-
-
-def test_conditions() -> None:
-    clean_up = item("clean-up", "a", step={"if": "always()"})
-    salvage = item("salvage", "a", step={"if": "failure()"})
-    never = item("never", "a", step={"if": "false"})
-    after = item("after", "clean-up")
-    assert statuses(walk(Fake(), item("a"), salvage, clean_up, never, after)) == {
-        "a": "done",
-        "salvage": "skipped",
-        "clean-up": "done",
-        "never": "skipped",
-        "after": "done",
-    }
-    runs = walk(Fake(a=FAILED), item("a"), salvage, clean_up, never, after)
+@pytest.mark.parametrize(("end", "salvage", "after"), [(DONE, "skipped", "done"), (FAILED, "done", "skipped")])
+def test_conditions(end: StepStatus, salvage: str, after: str) -> None:
+    steps = [item(name, "a", step={"if": text}) for name, text in CONDITIONS.items()]
+    runs = walk(Fake(a=end), item("a"), *steps, item("after", "clean-up"))
     assert statuses(runs) == {
-        "a": "failed",
-        "salvage": "done",
+        "a": end.value,
+        "salvage": salvage,
         "clean-up": "done",
         "never": "skipped",
-        "after": "skipped",
+        "after": after,
     }
-    assert runs["after"].reason == "stopped after `a` failed"
+    if end is FAILED:
+        assert runs["after"].reason == "stopped after `a` failed"
+
+
+CONDITIONS = {"salvage": "failure()", "clean-up": "always()", "never": "false"}
 
 
 def test_a_false_condition_blocks_nothing() -> None:
@@ -122,26 +119,23 @@ def test_a_false_condition_blocks_nothing() -> None:
 @BOTH
 def test_a_condition_that_cannot_be_read_fails_its_step_and_not_the_run(jobs: int) -> None:
     def unreadable(planned: Planned, blocked: bool) -> bool:
-        if planned.id == "b":
-            raise ExpressionError("steps.a.outputs has no x")
+        if planned.id == "s1":
+            raise ExpressionError("steps.s0.outputs has no x")
         return allows(planned, blocked)
 
-    schedule = Schedule(
-        plan(item("a"), item("b", "a"), item("c", "b")), Fake(), unreadable, selected=["a", "b", "c"], jobs=jobs
-    )
+    schedule = Schedule(plan(*chain(3)), Fake(), unreadable, selected=["s0", "s1", "s2"], jobs=jobs)
     runs = {run.planned.id: run for run in schedule}
-    assert statuses(runs) == {"a": "done", "b": "failed", "c": "skipped"}
-    assert runs["b"].reason == "`if`: steps.a.outputs has no x"
+    assert statuses(runs) == {"s0": "done", "s1": "failed", "s2": "skipped"}
+    assert runs["s1"].reason == "`if`: steps.s0.outputs has no x"
 
 
 def test_free_steps_run_at_the_same_time_and_never_more_than_asked() -> None:
     barrier = threading.Barrier(3)
-    meet: dict[str, Callable[[], None]] = {name: lambda: void(barrier.wait(timeout=20)) for name in "abc"}
-    fake = Fake(**meet)
-    walk(fake, *(item(name) for name in "abc"), jobs=3)
+    fake = Fake(**{f"s{number}": lambda: void(barrier.wait(timeout=20)) for number in range(3)})
+    walk(fake, *numbered(3), jobs=3)
     assert fake.most == 3
     fake = Fake()
-    walk(fake, *(item(f"s{number}") for number in range(50)), jobs=4)
+    walk(fake, *numbered(50), jobs=4)
     assert fake.most <= 4
 
 
@@ -182,7 +176,7 @@ def test_any_graph_runs_each_step_once_in_order_and_alone_means_alone(
 def test_threads_are_as_many_as_steps_at_a_time_and_not_as_many_as_steps() -> None:
     seen: set[int] = set()
     fake = Fake(**{f"s{number}": lambda: seen.add(threading.get_ident()) for number in range(40)})
-    walk(fake, *(item(f"s{number}") for number in range(40)), jobs=2)
+    walk(fake, *numbered(40), jobs=2)
     assert len(fake.order) == 40
     assert 1 <= len(seen) <= 2
 
@@ -219,10 +213,8 @@ def test_an_exception_in_a_step_ends_the_walk_and_stops_the_others(jobs: int, er
 def test_leaving_the_walk_early_stops_what_runs() -> None:
     halted = threading.Event()
     fake = Fake(slow=lambda: void(halted.wait(20)))
-    schedule = Schedule(
-        plan(item("quick"), item("slow")), fake, allows, selected=["quick", "slow"], jobs=2, stop=halted.set
-    )
-    walking = iter(schedule)
+    names = ["quick", "slow"]
+    walking = iter(Schedule(plan(*map(item, names)), fake, allows, selected=names, jobs=2, stop=halted.set))
     assert next(walking).planned.id == "quick"
     assert isinstance(walking, Generator)
     walking.close()
@@ -233,16 +225,14 @@ def test_leaving_the_walk_early_stops_what_runs() -> None:
 @BOTH
 def test_a_chain_of_5000_and_a_fan_of_500(jobs: int) -> None:
     fake = Fake()
-    chain = [item("s0"), *(item(f"s{number}", f"s{number - 1}") for number in range(1, 5000))]
-    walk(fake, *chain, jobs=jobs)
+    walk(fake, *chain(5000), jobs=jobs)
     assert fake.order == [f"s{number}" for number in range(5000)]
     fake = Fake()
-    fan = [item("root"), *(item(f"leaf{number}", "root") for number in range(500))]
-    walk(fake, *fan, item("end", *(f"leaf{number}" for number in range(500))), jobs=jobs)
+    leaves = [f"leaf{number}" for number in range(500)]
+    walk(fake, item("root"), *(item(leaf, "root") for leaf in leaves), item("end", *leaves), jobs=jobs)
     assert (fake.order[0], fake.order[-1], len(fake.order)) == ("root", "end", 502)
 
 
 def test_a_failure_at_the_head_of_a_chain_of_5000_skips_the_rest() -> None:
-    chain = [item("s0"), *(item(f"s{number}", f"s{number - 1}") for number in range(1, 5000))]
-    runs: dict[str, StepRun] = walk(Fake(s0=FAILED), *chain)
+    runs = walk(Fake(s0=FAILED), *chain(5000))
     assert {run.status for name, run in runs.items() if name != "s0"} == {SKIPPED}

@@ -1,3 +1,3 @@
-from tests.session.conftest import project
+from tests.session.conftest import project, tree
 
-__all__ = ["project"]
+__all__ = ["project", "tree"]

@@ -14,8 +14,7 @@ from perfflow.model.result import Attribution, Result
 from perfflow.report.page import page_of
 from perfflow.session.attribution.function_costs import region_of
 from perfflow.session.steps import profile
-from tests.repositories import git
-from tests.session.project import Project, row, step
+from tests.session.project import Project, flow, row, step
 
 C_SOURCE = """
 #include <stdio.h>
@@ -59,18 +58,13 @@ COUNTED, SIZE = 2_000, 100_000
 
 
 @pytest.fixture
-def tree(project: Project, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> Project:
-    """A new repository on the branch ``main``."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
-    git(project.folder, "init", "-q", "-b", "main")
-    project.write(".gitignore", ".perfflow\nflow.yaml\nwork\n__pycache__\n")
-    return project
+def tree(tree: Project) -> Project:
+    tree.write(".gitignore", ".perfflow\nflow.yaml\nwork\n__pycache__\n")
+    return tree
 
 
-def commit(project: Project, subject: str) -> str:
-    git(project.folder, "add", ".")
-    git(project.folder, "commit", "-qm", subject, "--allow-empty")
-    return git(project.folder, "rev-parse", "HEAD").strip()
+VALGRIND = pytest.mark.skipif(shutil.which("valgrind") is None, reason="valgrind is not installed")
+PERF = pytest.mark.skipif(shutil.which("perf") is None, reason="perf is not installed")
 
 
 def c_source(**amounts: int) -> str:
@@ -82,30 +76,21 @@ def c_source(**amounts: int) -> str:
 
 def c_history(project: Project, **planted: int) -> list[str]:
     """Commit a base on main and three commits on topic, of which the second has the ``planted`` amounts."""
-    size = planted.get("SIZE", COUNTED)
-    project.write("src/work.c", c_source(SIZE=size))
-    commit(project, "base")
-    git(project.folder, "checkout", "-qb", "topic")
-    project.write("src/work.c", c_source(SIZE=size) + "\n/* A remark. */\n")
-    first = commit(project, "remark")
-    project.write("src/work.c", c_source(**planted) + "\n/* A remark. */\n")
-    second = commit(project, "planted")
-    project.write("README", "words")
-    return [first, second, commit(project, "words")]
+    base = c_source(SIZE=planted.get("SIZE", COUNTED))
+    project.commit({"src/work.c": base})
+    first = project.branch({"src/work.c": base + "\n/* A remark. */\n"})
+    second = project.commit({"src/work.c": c_source(**planted) + "\n/* A remark. */\n"}, "planted")
+    return [first, second, project.commit({"README": "words"})]
 
 
-def flow(measuring: str, *, profile: str = "{uses: auto}", more: str = "") -> str:
-    return f"""
-name: gate
-{more}
-stages:
-  build:
-    - {{id: make, run: 'gcc -O2 -g -o work src/work.c'}}
-  baseline:
-    - {measuring}
-  profile:
-    - {profile}
-"""
+def gated(project: Project, *measuring: str, profile: str = "{uses: auto}", more: str = "", build: str = "") -> Result:
+    """Compare with ``main``."""
+    made = f"{{id: make, run: '{build or 'gcc -O2 -g -o work src/work.c'}'}}"
+    profiles = {"profile": profile} if profile else {}
+    return project.run(flow(f"name: gate\n{more}", build=made, baseline=measuring, **profiles), base="main")
+
+
+CALLGRIND = "{id: one, uses: callgrind, with: {command: ./work}}"
 
 
 TIMED = "{id: one, uses: command, runs: 8, layouts: off, with: {command: ./work}}"
@@ -114,6 +99,11 @@ TIMED = "{id: one, uses: command, runs: 8, layouts: off, with: {command: ./work}
 def named(result: Result, benchmark: str = "one", metric: str = "") -> list[Attribution]:
     found = [item for item in result.attributions if item.benchmark == benchmark]
     return [item for item in found if not metric or item.metric == metric]
+
+
+def revisions(*found: Attribution) -> set[str]:
+    """Return the commits that are named."""
+    return {each.revision for item in found for each in item.commits}
 
 
 def test_a_region_of_a_functions_exact_name_comes_before_globs() -> None:
@@ -125,27 +115,22 @@ def test_a_region_of_a_functions_exact_name_comes_before_globs() -> None:
     assert region_of("T>::sort_by", {"slices": "<[T]>::sort_by"}) == ""
 
 
-@pytest.mark.skipif(shutil.which("perf") is None, reason="perf is not installed")
+@PERF
 def test_one_profile_names_the_function_its_file_and_the_commit_for_a_time_and_for_its_rate(tree: Project) -> None:
     # Several times slower, so that the verdict does not depend on the load of the machine.
     _, planted, _ = c_history(tree, PARSE=500, SIZE=SIZE)
     measuring = TIMED.replace("runs: 8", "runs: 12, work: {elements: 1000}")
     more = "targets: {one: {rate: ≥1/s}}\nregions: {reading: 'par*', rest: '*'}"
-    result = tree.run(flow(measuring, more=more), base="main")
+    result = gated(tree, measuring, more=more)
     assert result.verdict == "fail"
     for metric in (next(item.metric for item in result.benchmarks if item.gating and item.metric != "rate"), "rate"):
         (found,) = named(result, metric=metric)
         assert (found.function, found.file, found.tool, found.region) == ("parse", "src/work.c", "perf", "reading")
         assert [(each.revision, each.subject) for each in found.commits] == [(planted, "planted")]
         assert min(found.samples) >= 1000
-        assert found.baseline is not None
-        assert found.candidate is not None
-        assert found.candidate > found.baseline > 0
+        assert (found.candidate or 0) > (found.baseline or 0) > 0
         assert found.region_share == found.share
-        assert found.share is not None
-        assert found.share_low is not None
-        assert found.share_high is not None
-        assert 0 < found.share_low < found.share < found.share_high
+        assert 0 < (found.share_low or 0) < (found.share or 0) < (found.share_high or 0)
         assert "less than three times" not in found.note
     spots = [spot for spot in result.hotspots if spot.benchmark == "one"]
     assert {(spot.tree, spot.location) for spot in spots} >= {("baseline", "parse"), ("candidate", "parse")}
@@ -155,81 +140,66 @@ def test_one_profile_names_the_function_its_file_and_the_commit_for_a_time_and_f
     assert all(hashlib.sha256((folder / item.path).read_bytes()).hexdigest() == item.sha256 for item in result.profiles)
     (table,) = page_of(result).profiles
     assert len({spot.location for spot in table.spots}) == len(table.spots)
-    again = rejudge(folder / "result.json", (), None)
-    assert again.result.attributions == result.attributions
-    assert again.result.hotspots == result.hotspots
-    assert again.result.profiles == result.profiles
+    again = rejudge(folder / "result.json", (), None).result
+    for key in ("attributions", "hotspots", "profiles"):
+        assert getattr(again, key) == getattr(result, key)
 
 
 @pytest.mark.long
-@pytest.mark.skipif(shutil.which("perf") is None, reason="perf is not installed")
+@PERF
 def test_a_program_that_prints_a_small_part_of_its_time_is_profiled_by_all_of_it(tree: Project) -> None:
     """By the printed time, one recording would run it tens of thousands of times, and its text could not be read."""
     tree.write("printed", "0.00100 ms\n")
     c_history(tree, PARSE=150, SIZE=SIZE)
-    tree.write("printed", "0.00200 ms\n")
-    commit(tree, "print more")
+    tree.commit({"printed": "0.00200 ms\n"})
     parse = "parse: {regex: '(?P<time>\\S+) ms', units: {time: ms}}"
-    result = tree.run(flow(f"{{id: one, run: ./work; cat printed, runs: 8, layouts: off, {parse}}}"), base="main")
+    result = gated(tree, f"{{id: one, run: ./work; cat printed, runs: 8, layouts: off, {parse}}}")
     assert {spot.source for spot in result.hotspots} == {"perf"}
     assert "parse" in [item.function for item in named(result)]
 
 
-@pytest.mark.skipif(shutil.which("valgrind") is None, reason="valgrind is not installed")
+@VALGRIND
 @pytest.mark.parametrize(
-    ("tool", "metric", "planted", "function", "profiler"),
-    [
-        ("callgrind", "instructions", {"FOLD": 75}, "fold", "callgrind"),
-        ("dhat", "alloc", {"GRAB": 625}, "grab", "dhat"),
-    ],
+    ("tool", "metric", "planted", "function"),
+    [("callgrind", "instructions", {"FOLD": 75}, "fold"), ("dhat", "alloc", {"GRAB": 625}, "grab")],
 )
 def test_the_profiler_follows_the_metric(
-    tree: Project, tool: str, metric: str, planted: dict[str, int], function: str, profiler: str
+    tree: Project, tool: str, metric: str, planted: dict[str, int], function: str
 ) -> None:
     _, second, _ = c_history(tree, **planted)
-    result = tree.run(flow(f"{{id: one, uses: {tool}, with: {{command: ./work}}}}"), base="main")
+    result = gated(tree, f"{{id: one, uses: {tool}, with: {{command: ./work}}}}")
     (found,) = named(result, metric=metric)
-    assert (found.function, found.metric, found.tool, found.file) == (function, metric, profiler, "src/work.c")
-    assert [each.revision for each in found.commits] == [second]
-    change = row(result, "one", metric).change
-    assert change is not None
+    assert (found.function, found.metric, found.tool, found.file) == (function, metric, tool, "src/work.c")
+    assert revisions(found) == {second}
+    assert row(result, "one", metric).change is not None
     assert found.share == pytest.approx(1.0, abs=0.02)
 
 
-def without_profile(measuring: str, build: str = "gcc -O1 -fno-inline -o work src/work.c") -> str:
-    return f"""
-name: gate
-stages:
-  build:
-    - {{id: make, run: '{build}'}}
-  baseline:
-    - {measuring}
-"""
+def without_profile(tree: Project, measuring: str, build: str = "gcc -O1 -fno-inline -o work src/work.c") -> Result:
+    """Compare with ``main`` by a workflow that has no stage for profiles."""
+    return gated(tree, measuring, profile="", build=build)
 
 
-COUNTED_ONE = "{id: one, uses: callgrind, with: {command: ./work}}"
-
-
-@pytest.mark.skipif(shutil.which("valgrind") is None, reason="valgrind is not installed")
+@VALGRIND
 def test_a_failed_gate_without_a_profile_names_function_place_and_commit_without_debug_information(
     tree: Project,
 ) -> None:
     _, planted, _ = c_history(tree, FOLD=90)
-    result = tree.run(without_profile(COUNTED_ONE), base="main")
+    result = without_profile(tree, CALLGRIND)
     (found,) = named(result)
     assert (found.function, found.file, found.step) == ("fold", "src/work.c", "attribution")
     assert c_source().splitlines()[found.line - 1].startswith("HIDDEN double fold")
-    assert [each.revision for each in found.commits] == [planted]
+    assert revisions(found) == {planted}
     assert result.routes[0].next.startswith(f"look at fold (src/work.c:{found.line}), which causes 100%")
     assert result.routes[0].command == f"git show {planted[:12]}"
     folder = (tree.folder / ".perfflow/runs/latest").resolve()
     assert rejudge(folder / "result.json", (), None).result.attributions == result.attributions
 
 
-@pytest.mark.skipif(shutil.which("valgrind") is None, reason="valgrind is not installed")
+@VALGRIND
 def test_a_gate_that_passes_is_not_profiled(tree: Project) -> None:
     c_history(tree, FOLD=61)
-    result = tree.run(without_profile(COUNTED_ONE), base="main")
+    result = without_profile(tree, CALLGRIND)
     assert result.verdict == "pass"
     assert [item.id for item in result.steps] == ["make", "one"]
 
@@ -240,29 +210,26 @@ def test_a_custom_figure_is_profiled_only_if_it_is_a_time(
 ) -> None:
     # That it was begun is enough: no profile fits.
     monkeypatch.setattr(profile, "LONGEST_STEP", 0.0)
-    tree.write("cost", "#!/bin/sh\necho 100\n", executable=True)
-    commit(tree, "base")
-    git(tree.folder, "checkout", "-qb", "topic")
-    tree.write("cost", "#!/bin/sh\necho 120\n", executable=True)
-    commit(tree, "planted")
+    tree.commit({"cost": "#!/bin/sh\necho 100\n"})
+    tree.branch({"cost": "#!/bin/sh\necho 120\n"})
     parse = f"parse: {{regex: '(?P<cost>[0-9]+)', units: {{cost: {unit}}}, better: {{cost: lower}}}}"
-    result = tree.run(f"stages:\n  baseline:\n    - {{id: one, run: ./cost, {parse}}}\n", base="main")
+    result = tree.run(flow(baseline=f"{{id: one, run: ./cost, {parse}}}"), base="main")
     assert result.verdict == "fail"
     assert ("attribution" in [item.id for item in result.steps]) is is_profiled
 
 
-@pytest.mark.skipif(shutil.which("valgrind") is None, reason="valgrind is not installed")
+@VALGRIND
 def test_what_the_time_for_profiles_did_not_allow_is_named(tree: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(profile, "LONGEST_STEP", 0.0)
     c_history(tree, FOLD=90)
-    result = tree.run(without_profile(COUNTED_ONE), base="main")
+    result = without_profile(tree, CALLGRIND)
     assert named(result) == []
     (said,) = step(result, "attribution").warnings
     assert said.startswith("not profiled, because the profiles of a step may take 0 s and 256 MiB: one; to profile")
     assert result.routes[0].command.startswith("perfflow bisect ")
 
 
-@pytest.mark.skipif(shutil.which("valgrind") is None, reason="valgrind is not installed")
+@VALGRIND
 def test_the_worst_rows_are_profiled_first_and_what_the_bytes_did_not_allow_is_named(
     tree: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -271,10 +238,9 @@ def test_the_worst_rows_are_profiled_first_and_what_the_bytes_did_not_allow_is_n
     tree.write("src/light.c", c_source())
     c_history(tree, FOLD=90)
     tree.write("src/light.c", c_source(FOLD=75))
-    steps = ("{id: light, uses: callgrind, with: {command: ./light}}", COUNTED_ONE.replace("one", "worst"))
-    text = flow("\n    - ".join(steps), profile="{id: calls, uses: auto}")
-    text = text.replace("src/work.c'", "src/work.c && gcc -O2 -g -o light src/light.c'")
-    result = tree.run(text, base="main")
+    steps = [CALLGRIND.replace("one", "light").replace("./work", "./light"), CALLGRIND.replace("one", "worst")]
+    build = "gcc -O2 -g -o work src/work.c && gcc -O2 -g -o light src/light.c"
+    result = gated(tree, *steps, profile="{id: calls, uses: auto}", build=build)
     assert {item.benchmark for item in result.attributions if item.step == "calls"} == {"worst"}
     (said,) = [text for text in step(result, "calls").warnings if text.startswith("not profiled")]
     assert "0 MiB: light; to profile" in said
@@ -294,23 +260,18 @@ BENCHMARK_MAIN();
 
 
 @pytest.mark.long
-@pytest.mark.skipif(shutil.which("perf") is None, reason="perf is not installed")
+@PERF
 @pytest.mark.skipif(not Path("/usr/include/benchmark/benchmark.h").exists(), reason="Google Benchmark is not installed")
 def test_a_benchmark_of_a_program_with_several_is_profiled_alone(tree: Project) -> None:
-    tree.write("src/work.cc", GOOGLE.replace("TIMES", "2"))
-    commit(tree, "base")
-    git(tree.folder, "checkout", "-qb", "topic")
-    tree.write("src/work.cc", GOOGLE.replace("TIMES", "4"))
-    planted = commit(tree, "planted")
+    tree.commit({"src/work.cc": GOOGLE.replace("TIMES", "2")})
+    planted = tree.branch({"src/work.cc": GOOGLE.replace("TIMES", "4")})
     suite = "{id: suite, uses: google-benchmark, budget: 5s, layouts: off, with: {command: ./work}}"
-    build = "g++ -O1 -o work src/work.cc -lbenchmark -lpthread"
-    result = tree.run(without_profile(suite, build), base="main")
+    result = without_profile(tree, suite, "g++ -O1 -o work src/work.cc -lbenchmark -lpthread")
     found = named(result, "BM_Fold/1000")
     assert [item.function for item in found] == ["fold"]
-    assert [each.revision for each in found[0].commits] == [planted]
-    assert not [
-        spot.location for spot in result.hotspots if spot.benchmark == "BM_Fold/1000" and "parse" in spot.location
-    ]
+    assert revisions(found[0]) == {planted}
+    spots = [spot.location for spot in result.hotspots if spot.benchmark == "BM_Fold/1000"]
+    assert not [place for place in spots if "parse" in place]
 
 
 SUITES = {
@@ -336,20 +297,14 @@ def test_a_benchmark_of_python_is_profiled_without_its_harness(name: str, tree: 
     """asv and pyperf fork for each benchmark, which a profiler of their process would not see."""
     file, text, keys, benchmark = SUITES[name]
     source = "def fold(numbers):\n    return sorted(number % 7 for _ in range({}) for number in numbers)\n"
-    tree.write("work.py", source.format(2))
-    tree.write(file, text)
-    tree.write("suite/__init__.py", "")
-    tree.write("asv.conf.json", '{"version": 1, "benchmark_dir": "suite"}\n')
-    commit(tree, "base")
-    git(tree.folder, "checkout", "-qb", "topic")
-    tree.write("work.py", source.format(6))
-    planted = commit(tree, "planted")
+    settings = '{"version": 1, "benchmark_dir": "suite"}\n'
+    tree.commit({"work.py": source.format(2), file: text, "suite/__init__.py": "", "asv.conf.json": settings})
+    planted = tree.branch({"work.py": source.format(6)})
     options = ", ".join(filter(None, [f"python: {sys.executable}", keys]))
-    suite = f"{{id: suite, uses: {name}, budget: 5s, with: {{{options}}}}}"
-    result = tree.run(without_profile(suite, "true"), base="main")
+    result = without_profile(tree, f"{{id: suite, uses: {name}, budget: 5s, with: {{{options}}}}}", "true")
     found = named(result, benchmark)
     assert {item.file for item in found} == {"work.py"}
-    assert {each.revision for item in found for each in item.commits} == {planted}
+    assert revisions(*found) == {planted}
     assert sum(item.share or 0 for item in found) > 0.8
     assert not [spot.file for spot in result.hotspots if name.replace("-", "_").partition("_")[0] in spot.file]
 
@@ -357,52 +312,47 @@ def test_a_benchmark_of_python_is_profiled_without_its_harness(name: str, tree: 
 def test_what_is_not_committed_is_named_as_such(tree: Project) -> None:
     c_history(tree)
     tree.write("src/work.c", c_source(FOLD=75))
-    result = tree.run(flow("{id: one, uses: callgrind, with: {command: ./work}}"), base="main")
-    (found,) = named(result)
+    (found,) = named(gated(tree, CALLGRIND))
     assert [(each.revision, each.subject) for each in found.commits] == [("", "uncommitted changes")]
-    assert git(tree.folder, "status", "--porcelain").strip() == "M src/work.c"
+    assert tree.git("status", "--porcelain").strip() == "M src/work.c"
 
 
 def test_a_function_whose_own_lines_nobody_touched_is_followed_to_its_file(tree: Project) -> None:
     c_history(tree)
-    text = c_source()
-    tree.write("src/work.c", text.replace(f"fold({COUNTED})", f"fold({COUNTED * 5 // 4})"))
-    more = commit(tree, "called with more")
-    result = tree.run(flow("{id: one, uses: callgrind, with: {command: ./work}}"), base="main")
-    (found,) = named(result)
+    more = tree.commit({"src/work.c": c_source().replace(f"fold({COUNTED})", f"fold({COUNTED * 5 // 4})")})
+    (found,) = named(gated(tree, CALLGRIND))
     assert found.function == "fold"
-    assert more in [each.revision for each in found.commits]
+    assert more in revisions(found)
     assert found.note == "no commit touched its lines; these commits touched its file"
 
 
 def test_a_file_that_was_moved_keeps_its_function(tree: Project) -> None:
     c_history(tree)
-    git(tree.folder, "mv", "src/work.c", "src/other.c")
-    commit(tree, "moved")
-    tree.write("src/other.c", c_source(FOLD=75))
-    slow = commit(tree, "slower")
-    measuring = "{id: one, uses: callgrind, with: {command: ./work}}"
-    text = flow(measuring).replace("src/work.c", "src/*.c")
-    (found,) = named(tree.run(text, base="main"))
+    tree.git("mv", "src/work.c", "src/other.c")
+    tree.commit()
+    slow = tree.commit({"src/other.c": c_source(FOLD=75)})
+    (found,) = named(gated(tree, CALLGRIND, build="gcc -O2 -g -o work src/*.c"))
     assert (found.function, found.file) == ("fold", "src/other.c")
     assert found.baseline
-    assert slow in [each.revision for each in found.commits]
+    assert slow in revisions(found)
 
 
 @pytest.mark.long
 def test_of_several_benchmarks_only_those_are_profiled_that_regressed(tree: Project) -> None:
     _, planted, _ = c_history(tree, GRAB=700)
     cells = 'benchmark: "core/${{ matrix.which }}", matrix: {which: [a, b]}'
-    measuring = f"""{{id: core, uses: dhat, {cells}, with: {{command: ./work}}}}
-    - {{id: none, uses: dhat, benchmark: other/c, with: {{command: ls}}}}"""
-    result = tree.run(flow(measuring, profile="{uses: massif, benchmark: 'core/*'}"), base="main")
+    steps = [
+        f"{{id: core, uses: dhat, {cells}, with: {{command: ./work}}}}",
+        "{id: none, uses: dhat, benchmark: other/c, with: {command: ls}}",
+    ]
+    result = gated(tree, *steps, profile="{uses: massif, benchmark: 'core/*'}")
     assert {item.benchmark for item in result.profiles if item.kind == "massif"} == {"core/a", "core/b"}
     # Each benchmark has its own table, although one step profiled both.
     tables = [table.benchmark for table in page_of(result).profiles if table.source == "massif"]
     assert tables == ["core/a", "core/b"]
     assert {item.benchmark for item in result.attributions if item.tool == "massif"} == {"core/a", "core/b"}
     assert {item.function for item in result.attributions} == {"grab"}
-    assert all([each.revision for each in item.commits] == [planted] for item in result.attributions)
+    assert all(revisions(item) == {planted} for item in result.attributions)
 
 
 def test_a_missing_profiler_is_named_and_the_next_best_stands_in(
@@ -415,20 +365,18 @@ def test_a_missing_profiler_is_named_and_the_next_best_stands_in(
         if not path.name.startswith("perf"):
             (programs / path.name).symlink_to(path)
     monkeypatch.setenv("PATH", str(programs))
-    result = tree.run(flow(TIMED.replace("runs: 8", "runs: 12")), base="main")
-    said = step(result, "profile-1").warnings
+    result = gated(tree, TIMED.replace("runs: 8", "runs: 12"))
     wanted = (
         "perf is not on PATH; install it: apt-get install linux-perf; "
         "callgrind is used instead, which records instructions"
     )
-    assert f"one: {wanted}" in said
+    assert f"one: {wanted}" in step(result, "profile-1").warnings
     (found,) = named(result)
     assert (found.function, found.tool, found.unit) == ("fold", "callgrind", "1")
     assert wanted in found.note
 
 
-def test_a_python_function_is_named_by_the_interpreters_profiler(tree: Project) -> None:
-    source = """
+APP = """
 def parse(words):
     return sum(len(word) for word in words)
 
@@ -448,19 +396,16 @@ def main():
 
 main()
 """
-    tree.write("app/__init__.py", "")
-    tree.write("app/work.py", source)
-    commit(tree, "base")
-    git(tree.folder, "checkout", "-qb", "topic")
-    tree.write("app/other.py", "")
-    commit(tree, "other")
-    tree.write("app/work.py", source.replace("for number in numbers:", "for number in [*numbers, *numbers, *numbers]:"))
-    planted = commit(tree, "thrice")
+
+
+def test_a_python_function_is_named_by_the_interpreters_profiler(tree: Project) -> None:
+    tree.commit({"app/__init__.py": "", "app/work.py": APP})
+    tree.branch({"app/other.py": ""})
+    thrice = APP.replace("for number in numbers:", "for number in [*numbers, *numbers, *numbers]:")
+    planted = tree.commit({"app/work.py": thrice})
     measuring = f"{{id: one, uses: command, runs: 8, with: {{command: {sys.executable} app/work.py}}}}"
-    result = tree.run(flow(measuring).replace("gcc -O2 -g -o work src/work.c", "true"), base="main")
-    found = named(result)
-    assert [item.function for item in found] == ["fold"]
-    assert (found[0].file, found[0].crate, found[0].tool) == ("app/work.py", "app", "cprofile")
-    assert [each.revision for each in found[0].commits] == [planted]
-    assert found[0].share is not None
-    assert found[0].share > 0.5
+    (found,) = named(gated(tree, measuring, build="true"))
+    place = (found.function, found.file, found.crate, found.tool)
+    assert place == ("fold", "app/work.py", "app", "cprofile")
+    assert revisions(found) == {planted}
+    assert (found.share or 0) > 0.5

@@ -7,9 +7,8 @@ import shutil
 import pytest
 
 from perfflow.jobs.rejudge.rejudge import rejudge
-from perfflow.model.result import Axis, Result
+from perfflow.model.result import Axis, Benchmark, Result
 from perfflow.report import markdown, terminal
-from tests.repositories import git
 from tests.session.project import Project
 
 pytestmark = pytest.mark.skipif(
@@ -43,41 +42,36 @@ def source(gcc: int, clang: int) -> str:
     return SOURCE.replace("CLANG", str(clang)).replace("GCC", str(gcc))
 
 
+def counted(result: Result) -> dict[str, Benchmark]:
+    return {row.name: row for row in result.benchmarks if row.metric == "instructions"}
+
+
 def decisions(result: Result) -> dict[str, str | None]:
-    return {row.name: row.decision for row in result.benchmarks if row.metric == "instructions"}
+    return {name: row.decision for name, row in counted(result).items()}
 
 
 def test_first_value_is_the_baseline_of_the_others_and_other_keys_stay_apart(project: Project) -> None:
     project.write("work.c", source(200_000, 100_000))
     result = project.run(FLOW)
-    assert decisions(result) == {
-        "work[cc=gcc,opt=O1]": None,
-        "work[cc=gcc,opt=O2]": None,
-        "work[cc=clang,opt=O1]": "improved",
-        "work[cc=clang,opt=O2]": "improved",
-    }
-    rows = {row.name: row for row in result.benchmarks if row.metric == "instructions"}
+    said = {"gcc": None, "clang": "improved"}
+    assert decisions(result) == {f"work[cc={cc},opt={opt}]": said[cc] for cc in said for opt in ("O1", "O2")}
     for opt in ("O1", "O2"):
-        alone, compared = rows[f"work[cc=gcc,opt={opt}]"], rows[f"work[cc=clang,opt={opt}]"]
-        assert alone.baseline is not None
-        assert compared.baseline is not None
-        assert compared.baseline.value == pytest.approx(alone.baseline.value, rel=0.01)
+        alone, compared = (counted(result)[f"work[cc={cc},opt={opt}]"].baseline for cc in said)
+        assert alone
+        assert compared
+        assert compared.value == pytest.approx(alone.value, rel=0.01)
     axes = {step.id: step.axis for step in result.steps if step.axis}
     cell = "work[cc=clang,opt=O1]"
     assert axes[cell] == Axis(key="cc", value="clang", first="gcc", cell=cell, of="work[opt=O1]")
 
 
 def test_gate_compares_each_cell_with_itself_and_says_which_values_changed(project: Project) -> None:
-    git(project.folder, "init", "-q", "-b", "main")
-    project.write(".gitignore", ".perfflow\nflow.yaml\nbuild\n")
-    project.write("work.c", source(100_000, 100_000))
-    git(project.folder, "add", ".")
-    git(project.folder, "commit", "-qm", "base")
+    project.git("init", "-q", "-b", "main")
+    project.commit({".gitignore": ".perfflow\nflow.yaml\nbuild\n", "work.c": source(100_000, 100_000)})
     project.write("work.c", source(200_000, 50_000))
     result = project.run(FLOW, base="main")
-    found = decisions(result)
-    assert {found[f"work[cc=gcc,opt={opt}]"] for opt in ("O1", "O2")} == {"regressed"}
-    assert {found[f"work[cc=clang,opt={opt}]"] for opt in ("O1", "O2")} == {"improved"}
+    said = {"gcc": "regressed", "clang": "improved"}
+    assert decisions(result) == {f"work[cc={cc},opt={opt}]": said[cc] for cc in said for opt in ("O1", "O2")}
     again = rejudge((project.folder / ".perfflow/runs/latest").resolve() / "result.json", (), None).result
     for each in (result, again):
         text = markdown.render(each)
@@ -86,9 +80,8 @@ def test_gate_compares_each_cell_with_itself_and_says_which_values_changed(proje
             (line,) = [line for line in text.splitlines() if line.startswith(f"- `work[opt={opt}] instructions`: ")]
             assert "worse with gcc " in line
             assert "better with clang " in line
-    assert "by cc: work[opt=O1] instructions: worse with gcc (" in terminal.render(
-        result, width=160, color=False, unicode=True
-    )
+    screen = terminal.render(result, width=160, color=False, unicode=True)
+    assert "by cc: work[opt=O1] instructions: worse with gcc (" in screen
 
 
 def test_names_with_the_value_belong_to_one_benchmark(project: Project) -> None:

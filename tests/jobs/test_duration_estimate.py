@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import shutil
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -23,24 +22,23 @@ from perfflow.store.history.connections import SqliteConnection
 from perfflow.store.history.database import History
 from perfflow.store.history.summary import Point
 from perfflow.store.run_folder import HISTORY, HOME
-from tests.session.project import Project, step
+from tests.session.project import Project, flow, step
 from tests.store.history.summaries import summary
 
-FLOW = """
-params: {time: 5s}
-stages:
-  build:
-    - {id: make, run: sleep 0.2}
-    - {id: tidy, run: 'true', timeout: 90s, retries: 1}
-  baseline:
-    - {id: usual, uses: command, with: {command: 'true'}}
-    - {id: asked, uses: command, budget: "${{ params.time }}", with: {command: 'true'}}
-    - {id: counted, uses: command, runs: 3, with: {command: 'true'}}
-    - {id: suite, uses: google-benchmark, with: {command: ./none}}
-    - {id: named, uses: google-benchmark, budget: 1m, with: {command: ./none}, expect: [named/a, named/b, named/c]}
-    - {id: globbed, uses: google-benchmark, with: {command: ./none}, expect: ['a/*']}
-    - {id: cells, matrix: {n: [1, 2]}, uses: command, with: {command: 'true'}}
-"""
+FLOW = flow(
+    "params: {time: 5s}",
+    build=["{id: make, run: sleep 0.2}", "{id: tidy, run: 'true', timeout: 90s, retries: 1}"],
+    baseline=[
+        "{id: usual, uses: command, with: {command: 'true'}}",
+        "{id: asked, uses: command, budget: \"${{ params.time }}\", with: {command: 'true'}}",
+        "{id: counted, uses: command, runs: 3, with: {command: 'true'}}",
+        "{id: suite, uses: google-benchmark, with: {command: ./none}}",
+        "{id: named, uses: google-benchmark, budget: 1m, with: {command: ./none}, expect: [named/a, named/b, named/c]}",
+        "{id: globbed, uses: google-benchmark, with: {command: ./none}, expect: ['a/*']}",
+        "{id: cells, matrix: {n: [1, 2]}, uses: command, with: {command: 'true'}}",
+    ],
+)
+NAP = "{id: nap, uses: command, with: {command: sleep 0.5}%s}"
 
 
 def told(opened: Opened, *only: str, budget: float | None = None) -> dict[str, str]:
@@ -67,14 +65,13 @@ def test_before_a_first_run_the_limits_are_told_and_what_is_not_known_is_left_ou
 
 
 def test_earlier_runs_of_the_same_workflow_tell_how_long_it_takes(project: Project) -> None:
-    flow = "params: {n: 1}\nstages:\n  build:\n    - {id: make, run: sleep 0.2}\n  baseline:\n"
-    flow += "    - {id: nap, uses: command, runs: 3, with: {command: sleep 0.5}}\n"
-    first = step(project.run(flow), "nap").seconds
-    opened = project.open(flow)
+    text = flow("params: {n: 1}", build="{id: make, run: sleep 0.2}", baseline=NAP % ", runs: 3")
+    first = step(project.run(text), "nap").seconds
+    opened = project.open(text)
     known = expected_durations(opened, ["nap"])["nap"]
     assert known == ExpectedTime(first, runs=1, benchmarks=1)
     assert told(opened)["nap"] == f"about {span(first)}, from the last run"
-    second = step(project.run(flow), "nap").seconds
+    second = step(project.run(text), "nap").seconds
     known = expected_durations(opened, ["nap"])["nap"]
     assert known
     assert known == ExpectedTime(known.seconds, runs=2, benchmarks=1)
@@ -82,13 +79,13 @@ def test_earlier_runs_of_the_same_workflow_tell_how_long_it_takes(project: Proje
     in_turn = in_all(opened.plan, expected_durations(opened, ["make", "nap"]))
     assert in_turn.seconds > (first + second) / 2
     assert in_turn.text() == f"about {span(in_turn.seconds)}, from the last 2 runs"
-    assert told(project.open(flow, "n=2")) == {}, "of other parameters nothing is known"
+    assert told(project.open(text, "n=2")) == {}, "of other parameters nothing is known"
     shutil.rmtree(project.folder / HOME / "runs")
     assert expected_durations(opened, ["nap"])["nap"] == known, "a clone that has only a history knows it as well"
     with_budget = told(opened, budget=60.0)
     assert with_budget["nap"].endswith(", from the last 2 runs with another budget")
     assert with_budget["make"].endswith(", from the last 2 runs"), "builds take as long with any budget"
-    project.run(flow, budget=60.0)
+    project.run(text, budget=60.0)
     assert told(opened, budget=60.0)["nap"].endswith(", from the last run"), "runs with this budget are better"
     assert told(opened)["nap"].endswith(", from the last 2 runs")
 
@@ -117,35 +114,33 @@ def test_times_are_told_as_people_say_them(seconds: float, text: str) -> None:
 
 
 def test_a_suite_says_how_many_of_its_benchmarks_had_their_turn(project: Project) -> None:
-    planned = project.open(
-        "stages: {baseline: [{id: suite, run: 'true', parse: {regex: '(?P<time>.)', units: {time: s}}}]}"
-    )
-    suite = planned.plan.steps[0]
-    said: list[SamplingProgress] = []
+    text = flow(baseline="{id: suite, run: 'true', parse: {regex: '(?P<time>.)', units: {time: s}}}")
+    suite = project.open(text).plan.steps[0]
 
-    def taker(name: str) -> BenchmarkToSample:
-        return BenchmarkToSample(name, (Side.BASELINE,), lambda _: (Reading("time", 1.0, name),))
+    def progress(*names: str) -> list[SamplingProgress]:
+        def taker(name: str) -> BenchmarkToSample:
+            return BenchmarkToSample(name, (Side.BASELINE,), lambda _: (Reading("time", 1.0, name),))
 
-    stop_rule = StopRule(Criteria(), suite, math.inf)
-    sampling = StepSampling(suite.id, PairScheduler(1), stop_rule, lambda _: None, {}, said.append)
-    sampling.take_until_decided([taker(f"b{number}") for number in range(64)], math.inf, math.inf)
-    assert [taken.turn for taken in said[:64]] == [(number, 64) for number in range(1, 65)]
-    assert {taken.count for taken in said[:64]} == {0}, "warming up takes long, too"
-    assert [taken.turn for taken in said[64:128]] == [(number, 64) for number in range(1, 65)]
-    assert {taken.count for taken in said[64:128]} == {1}
-    said.clear()
-    alone = StepSampling(
-        suite.id, PairScheduler(1), StopRule(Criteria(), suite, math.inf), lambda _: None, {}, said.append
-    )
-    alone.take_until_decided([taker("b")], math.inf, math.inf)
-    assert {taken.turn for taken in said} == {(1, 1)}
-    assert min(taken.count for taken in said) == 1
+        said: list[SamplingProgress] = []
+        stop_rule = StopRule(Criteria(), suite, math.inf)
+        sampling = StepSampling(suite.id, PairScheduler(1), stop_rule, lambda _: None, {}, said.append)
+        sampling.take_until_decided([taker(name) for name in names], math.inf, math.inf)
+        return said
+
+    said = progress(*(f"b{number}" for number in range(64)))
+    # Warming up takes long, too.
+    for count, part in ((0, said[:64]), (1, said[64:128])):
+        assert [taken.turn for taken in part] == [(number, 64) for number in range(1, 65)]
+        assert {taken.count for taken in part} == {count}
+    alone = progress("b")
+    assert {taken.turn for taken in alone} == {(1, 1)}
+    assert min(taken.count for taken in alone) == 1
 
 
 def test_a_plan_starts_nothing_to_tell_the_time(project: Project) -> None:
     """Listing a suite's benchmarks would start the project's own program."""
-    program: Path = project.write("suite", "#!/bin/sh\ntouch was-run\n", executable=True)
-    opened = project.open(f"stages: {{baseline: [{{id: s, uses: google-benchmark, with: {{command: {program}}}}}]}}")
+    program = project.write("suite", "#!/bin/sh\ntouch was-run\n", executable=True)
+    opened = project.open(flow(baseline=f"{{id: s, uses: google-benchmark, with: {{command: {program}}}}}"))
     assert told(opened) == {"s": "at most 20 s per benchmark"}
     assert not (project.folder / "was-run").exists()
 
@@ -178,8 +173,7 @@ def test_noise_is_told_in_numbers_that_mean_something(noise: StoredNoise, told: 
 
 
 def test_the_history_tells_the_noise_and_how_many_pairs_it_takes(project: Project) -> None:
-    flow = "stages:\n  baseline:\n    - {id: nap, uses: command, with: {command: sleep 0.5}}\n"
-    opened = project.open(flow)
+    opened = project.open(flow(baseline=NAP % ""))
     _stored(opened, 0.3, machine="another")
     assert told(opened)["nap"] == "at most 20 s", "of another machine nothing follows"
     _stored(opened, 0.097)

@@ -17,45 +17,53 @@ from perfflow.session import unchanged_benchmarks
 from perfflow.unchanged import native
 from perfflow.verdict.from_result import record_of_result
 from perfflow.verdict.judge import judge
-from tests.repositories import git
-from tests.session.project import Project
+from tests.session.project import Project, both, flow
 
 SUITE = "import lib\n\n" + "".join(f"def test_{name}(benchmark):\n    benchmark(lib.{name})\n\n" for name in "abc")
+OPTIONS = f"{{paths: bench.py, python: {sys.executable}, args: -p pytest_benchmark.plugin}}"
+FLOW = flow(
+    'targets: {"bench.py::test_b": {time: <1s}}',
+    baseline=f'{{id: suite, uses: pytest-benchmark, runs: 1, expect: ["*"], with: {OPTIONS}}}',
+)
+CHOSEN = ["*.py::test_*"]
+
+
 LIB = "def a():\n    return sum(range(100))\n\ndef b():\n    return 2\n\ndef c():\n    return 3\n"
-FLOW = f"""
-targets: {{"bench.py::test_b": {{time: <1s}}}}
-stages:
-  baseline:
-    - id: suite
-      uses: pytest-benchmark
-      runs: 1
-      expect: ["*"]
-      with: {{paths: bench.py, python: {sys.executable}, args: -p pytest_benchmark.plugin}}
-"""
 
 
 @pytest.fixture
-def tree(project: Project, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> Project:
+def tree(tree: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
     """A repository whose working tree differs from its only commit in a comment."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
     monkeypatch.setattr(unchanged_benchmarks, "_drawn", lambda *_: frozenset())
-    git(project.folder, "init", "-q", "-b", "main")
-    for name, text in {".gitignore": ".perfflow\n__pycache__\nflow.yaml\n", "bench.py": SUITE, "lib.py": LIB}.items():
-        project.write(name, text)
-    git(project.folder, "add", ".")
-    git(project.folder, "commit", "-qm", "base")
-    project.write("lib.py", f"# a comment\n{LIB}")
-    return project
+    tree.commit({".gitignore": ".perfflow\n__pycache__\nflow.yaml\na\nb\n", "bench.py": SUITE, "lib.py": LIB})
+    tree.write("lib.py", f"# a comment\n{LIB}")
+    return tree
+
+
+@pytest.fixture
+def programs(tree: Project) -> Project:
+    """A repository whose working tree differs in a comment of one of two programs."""
+    tree.commit({"a.c": PROGRAM, "b.c": PROGRAM, "script.sh": "true\n"})
+    tree.write("a.c", f"// a comment\n{PROGRAM}")
+    return tree
+
+
+def gated(tree: Project, text: str = FLOW, *, times_all: bool = False) -> Result:
+    return tree.run(text, base="main", benchmarks=CHOSEN, times_all=times_all)
 
 
 def unchanged(result: Result) -> dict[str, str | None]:
     return {item.name.rpartition("_")[2]: item.unchanged for item in result.benchmarks if item.metric == "time"}
 
 
+ALL_UNCHANGED = {"a": "code", "b": "code", "c": "code"}
+NONE_UNCHANGED = dict.fromkeys("abc")
+
+
 def test_a_gate_times_no_benchmark_if_only_a_comment_changed(tree: Project) -> None:
-    result = tree.run(FLOW, base="main", benchmarks=["*.py::test_*"])
-    assert unchanged(result) == {"a": "code", "b": "code", "c": "code"}
+    result = gated(tree)
+    assert unchanged(result) == ALL_UNCHANGED
     assert (result.verdict, result.reason_texts) == ("pass", [])
     assert not any(event["event"] == "sample" for event in tree.events())
     for row in result.benchmarks:
@@ -69,13 +77,18 @@ def test_a_gate_times_no_benchmark_if_only_a_comment_changed(tree: Project) -> N
     # What was compared is part of the receipt, like every file of the run.
     folder = tree.folder / ".perfflow" / "runs" / "latest" / "steps" / "suite"
     assert all((folder / side / "trace" / "0.json").is_file() for side in ("baseline", "candidate"))
+    # The stored result says the same.
+    record = record_of_result(result)
+    again = judge(record, record.criteria)
+    assert again.benchmarks == result.benchmarks
+    assert (again.verdict, again.targets) == (result.verdict, result.targets)
 
 
 def test_a_gate_audits_benchmarks_that_execute_the_same_code(tree: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     drawn = frozenset({"bench.py::test_a"})
     monkeypatch.setattr(unchanged_benchmarks, "_drawn", lambda names, _: drawn & {*names})
-    result = tree.run(FLOW, base="main", benchmarks=["*.py::test_*"])
-    assert unchanged(result) == {"a": "code", "b": "code", "c": "code"}
+    result = gated(tree)
+    assert unchanged(result) == ALL_UNCHANGED
     assert (result.verdict, result.reason_texts) == ("pass", [])
     assert {row.name for row in result.benchmarks if row.baseline} == drawn
     assert all(row.decision == "same" for row in result.benchmarks if row.gating)
@@ -83,21 +96,12 @@ def test_a_gate_audits_benchmarks_that_execute_the_same_code(tree: Project, monk
     assert line in page_of(result).headline
 
 
-def test_a_stored_result_keeps_benchmarks_that_were_not_timed(tree: Project) -> None:
-    result = tree.run(FLOW, base="main", benchmarks=["*.py::test_*"])
-    record = record_of_result(result)
-    again = judge(record, record.criteria)
-    assert again.benchmarks == result.benchmarks
-    assert (again.verdict, again.targets) == (result.verdict, result.targets)
-
-
 def test_a_gate_times_the_benchmarks_whose_code_changed(tree: Project) -> None:
     tree.write("lib.py", f"# a comment\n{LIB.replace('100', '10000')}")
-    result = tree.run(FLOW, base="main", benchmarks=["*.py::test_*"])
+    result = gated(tree)
     assert unchanged(result) == {"a": None, "b": "code", "c": "code"}
     (timed,) = (item for item in result.benchmarks if item.name.endswith("_a") and item.metric == "time")
-    assert timed.baseline
-    assert timed.candidate
+    assert both(timed)
     assert "2 of 3 benchmarks run the same code and were not timed" in page_of(result).headline
 
 
@@ -105,7 +109,7 @@ def test_a_gate_names_changed_lines_that_no_benchmark_executes(tree: Project) ->
     more = "def unused():\n    # a comment\n    a = 1\n    return a\n\n\n"
     tree.write("lib.py", f"{more}{LIB.replace('100', '1000')}")
     tree.write("other.py", "print(1)\n")
-    result = tree.run(FLOW, base="main", benchmarks=["*.py::test_*"])
+    result = gated(tree)
     # The definition of a function runs when its module is imported, and a comment is no code.
     assert result.blind == Blind(changed=5, missed=3, lines={"lib.py": ["3-4"], "other.py": ["1"]})
     line = "blind: 3 of 5 changed lines are executed by no benchmark: lib.py:3-4, other.py:1"
@@ -115,46 +119,37 @@ def test_a_gate_names_changed_lines_that_no_benchmark_executes(tree: Project) ->
 
 def test_nothing_is_blind_if_not_all_executed_code_is_known(tree: Project) -> None:
     tree.write("lib.py", f"def unused():\n    return 1\n{LIB}")
-    result = tree.run(
-        f"{FLOW}    - {{id: other, run: 'true', runs: 1}}\n", base="main", benchmarks=["*.py::test_*", "other"]
-    )
-    assert result.blind is None
+    text = f"{FLOW}    - {{id: other, run: 'true', runs: 1}}\n"
+    assert tree.run(text, base="main", benchmarks=[*CHOSEN, "other"]).blind is None
 
 
 def test_a_gate_times_everything_if_asked(tree: Project) -> None:
-    result = tree.run(FLOW, base="main", benchmarks=["*.py::test_*"], times_all=True)
-    assert unchanged(result) == {"a": None, "b": None, "c": None}
+    result = gated(tree, times_all=True)
+    assert unchanged(result) == NONE_UNCHANGED
     assert all(item.baseline for item in result.benchmarks)
 
 
 def test_a_gate_times_what_another_environment_may_have_changed(tree: Project) -> None:
-    text = FLOW.replace("      runs", "      env: {SIDE: '${{ steps.make.outputs.side }}'}\n      runs")
+    text = FLOW.replace("runs: 1", "env: {SIDE: '${{ steps.make.outputs.side }}'}, runs: 1")
     build = "  build:\n    - {id: make, run: 'echo side=$(wc -c < lib.py) >> \"$PERFFLOW_OUTPUT\"'}\n"
-    result = tree.run(text.replace("stages:\n", f"stages:\n{build}"), base="main", benchmarks=["*.py::test_*"])
-    assert unchanged(result) == {"a": None, "b": None, "c": None}
+    assert unchanged(gated(tree, text.replace("stages:\n", f"stages:\n{build}"))) == NONE_UNCHANGED
 
 
 PROGRAM = "int main(void) { volatile int sum = 0; for (int i = 0; i < 1000; i++) sum += i; return 0; }\n"
-COMMANDS = """
-stages:
-  build:
-    - {id: make, run: 'for name in a b; do cc -O1 -g -o $name $name.c; done'}
-  baseline:
-    - {id: a, uses: command, runs: 1, with: {command: ./a}}
-    - {id: b, uses: command, runs: 1, with: {command: ./b}}
-    - {id: script, uses: command, runs: 1, with: {command: sh script.sh}}
-"""
 
 
-def test_a_gate_times_the_programs_whose_code_or_files_changed(tree: Project) -> None:
-    files = {".gitignore": ".perfflow\nflow.yaml\na\nb\n", "a.c": PROGRAM, "b.c": PROGRAM, "script.sh": "true\n"}
-    for name, text in files.items():
-        tree.write(name, text)
-    git(tree.folder, "add", ".")
-    git(tree.folder, "commit", "-qm", "programs")
-    tree.write("a.c", f"// a comment\n{PROGRAM}")
-    tree.write("b.c", PROGRAM.replace("1000", "2000"))
-    result = tree.run(COMMANDS, base="main")
+COMMANDS = flow(
+    build="{id: make, run: 'for name in a b; do cc -O1 -g -o $name $name.c; done'}",
+    baseline=[
+        f"{{id: {name}, uses: command, runs: 1, with: {{command: {command}}}}}"
+        for name, command in (("a", "./a"), ("b", "./b"), ("script", "sh script.sh"))
+    ],
+)
+
+
+def test_a_gate_times_the_programs_whose_code_or_files_changed(programs: Project) -> None:
+    programs.write("b.c", PROGRAM.replace("1000", "2000"))
+    result = programs.run(COMMANDS, base="main")
     found = {item.name: (item.unchanged, item.decision) for item in result.benchmarks if item.metric == "time"}
     # One pair decides nothing.
     assert found == {"a": ("code", "same"), "b": (None, "unproven"), "script": ("files", "same")}
@@ -162,46 +157,37 @@ def test_a_gate_times_the_programs_whose_code_or_files_changed(tree: Project) ->
 
 @pytest.mark.parametrize("suite", [True, False])
 def test_a_base_is_recorded_once_for_all_gates_that_have_it(
-    suite: bool, tree: Project, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
+    suite: bool, programs: Project, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    flow = FLOW if suite else COMMANDS
-    if not suite:
-        for name, text in {"a.c": PROGRAM, "b.c": PROGRAM, "script.sh": "true\n"}.items():
-            tree.write(name, text)
-        tree.write(".gitignore", ".perfflow\n__pycache__\nflow.yaml\na\nb\n")
-        git(tree.folder, "add", ".")
-        git(tree.folder, "commit", "-qm", "programs")
-        tree.write("a.c", f"// a comment\n{PROGRAM}")
+    programs.write("lib.py", f"# a comment\n{LIB}")
     module: Any = unchanged_benchmarks if suite else native
-    name = "_python_traces" if suite else "trace"
+    name, number, step_id = ("_python_traces", 1, "suite") if suite else ("trace", 3, "a")
     original, sides = getattr(module, name), list[Side]()
 
     def noted(*arguments: Any) -> Any:
         sides.append(arguments[1].side)
         return original(*arguments)
 
+    def recorded() -> tuple[Counter[Side], Result]:
+        """Run a gate; return how often each side was recorded, and the result."""
+        sides.clear()
+        result = programs.run(FLOW if suite else COMMANDS, base="main", benchmarks=CHOSEN if suite else [])
+        return Counter(sides), result
+
     monkeypatch.setattr(module, name, noted)
-    number = 1 if suite else 3
-    chosen = ["*.py::test_*"] if suite else []
-    first = tree.run(flow, base="main", benchmarks=chosen)
-    assert Counter(sides) == {Side.BASELINE: number, Side.CANDIDATE: number}
-    sides.clear()
-    again = tree.run(flow, base="main", benchmarks=chosen)
-    assert Counter(sides) == {Side.CANDIDATE: number}
+    counts, first = recorded()
+    assert counts == {Side.BASELINE: number, Side.CANDIDATE: number}
+    counts, again = recorded()
+    assert counts == {Side.CANDIDATE: number}
     assert [item.unchanged for item in again.benchmarks] == [item.unchanged for item in first.benchmarks]
-    step_id = "suite" if suite else "a"
-    folder = tree.folder / ".perfflow" / "runs" / "latest" / "steps" / step_id
+    folder = programs.folder / ".perfflow" / "runs" / "latest" / "steps" / step_id
     assert (folder / "baseline" / "trace" / "kept.json.gz").is_file()
     assert [(folder / name).exists() for name in ("listing", "listing-of-candidate")] == [False, suite]
     # Damaged files are as good as none.
     for kept in (tmp_path_factory.getbasetemp()).rglob("*.traces/*.json.gz"):
         kept.write_bytes(kept.read_bytes()[:40])
-    sides.clear()
-    tree.run(flow, base="main", benchmarks=chosen)
-    assert Counter(sides) == {Side.BASELINE: number, Side.CANDIDATE: number}
+    assert recorded()[0] == {Side.BASELINE: number, Side.CANDIDATE: number}
     # Another base has records of its own.
-    git(tree.folder, "commit", "-qam", "next")
-    sides.clear()
-    tree.write("lib.py", f"# another comment\n{LIB}")
-    tree.run(flow, base="main", benchmarks=chosen)
-    assert sides.count(Side.CANDIDATE) == number
+    programs.commit()
+    programs.write("lib.py", f"# another comment\n{LIB}")
+    assert recorded()[0][Side.CANDIDATE] == number

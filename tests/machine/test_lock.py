@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -60,8 +61,6 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def everybody(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A lock for all users, in a sticky folder of root such as /tmp; other users cannot enter pytest's own folders."""
-    import tempfile
-
     with tempfile.TemporaryDirectory(prefix="perfflow-lock-", dir="/tmp") as name:
         folder = Path(name)
         folder.chmod(0o1777)
@@ -106,10 +105,12 @@ class Other:
 
 @pytest.fixture
 def others() -> Iterator[Callable[..., Other]]:
+    """A function that starts another process, and waits until it says ``held`` or what is asked for."""
     started: list[Other] = []
 
-    def start(who: str, **options: Any) -> Other:
+    def start(who: str, says: str = "held", **options: Any) -> Other:
         started.append(Other(who, **options))
+        started[-1].says(says)
         return started[-1]
 
     yield start
@@ -127,15 +128,29 @@ def attempt(who: str = "me", timeout: float = 0.3) -> list[LockQueue]:
     return told
 
 
+def take(timeout: float = 0.1) -> None:
+    """Take the machine and release it."""
+    with machine_alone("me", timeout, print):
+        pass
+
+
+def require_refused(match: str) -> None:
+    with pytest.raises(LockError, match=match):
+        take()
+
+
+def ticket_of(place: Path, who: str) -> Path:
+    """Return the only ticket of this run."""
+    (found,) = [path for path in place.parent.iterdir() if json.loads(path.read_text())["who"] == who]
+    return found
+
+
 def test_a_second_process_waits_and_a_killed_holder_holds_nothing(others: Callable[..., Other]) -> None:
     first = others("nightly, step decode")
-    first.says("held")
-    with pytest.raises(LockTimeoutError, match=rf"held by nightly, step decode \(\w+, pid {first.process.pid}, since"):
-        machine_alone("me", 0.3, lambda _: None).__enter__()
+    require_refused(rf"held by nightly, step decode \(\w+, pid {first.process.pid}, since")
     assert [queue.place for queue in attempt()] == [1]
     first.kill()
-    with machine_alone("me", 0.1, lambda _: None):
-        pass
+    take()
 
 
 def test_the_lock_is_free_after_an_exception_and_leaves_no_file(place: Path) -> None:
@@ -143,43 +158,28 @@ def test_the_lock_is_free_after_an_exception_and_leaves_no_file(place: Path) -> 
         raise RuntimeError
     with machine_alone("again", 1, print):
         (ticket,) = place.parent.iterdir()
-        assert json.loads(ticket.read_text())["who"] == "again"
+        assert ticket == ticket_of(place, "again")
         assert oct(ticket.stat().st_mode & 0o777) == "0o644", "everybody reads it, its owner alone writes it"
-    attempts = [attempt() for _ in range(2)] if list(place.parent.iterdir()) else []
-    assert not attempts
     assert list(place.parent.iterdir()) == []
 
 
 def test_eight_runs_are_served_in_order_of_arrival_while_two_are_killed(others: Callable[..., Other]) -> None:
-    runs = []
-    for number in range(8):
-        runs.append(others(f"run {number}"))
-        # It is in the queue before the next one arrives.
-        said = runs[-1].says("held" if number == 0 else "waiting")
-        assert number == 0 or said.startswith(f"waiting {number} run 0 ("), said
+    # Each is in the queue before the next one arrives.
+    runs = [others("run 0"), *(others(f"run {number}", f"waiting {number} run 0 (") for number in range(1, 8))]
     runs[3].kill()
     runs[6].kill()
-    held = []
     left = [run for number, run in enumerate(runs) if number not in (3, 6)]
     for number, run in enumerate(left):
         if number:
             run.says("held")
-        held.append(run)
         for later in left[number + 1 :]:
             assert "held" not in later.said
         run.leave()
-    assert held == left
-    with machine_alone("me", 0.1, lambda _: None):
-        pass
+    take()
 
 
 def test_a_killed_holder_and_a_killed_waiter_stop_nobody(others: Callable[..., Other]) -> None:
-    first = others("first")
-    first.says("held")
-    second = others("second")
-    second.says("waiting 1")
-    third = others("third")
-    third.says("waiting 2 first")
+    first, second, third = others("first"), others("second", "waiting 1"), others("third", "waiting 2 first")
     first.kill()
     second.says("held")
     third.says("waiting 1 second")
@@ -189,10 +189,8 @@ def test_a_killed_holder_and_a_killed_waiter_stop_nobody(others: Callable[..., O
 
 
 def test_a_waiting_run_costs_next_to_no_cpu_time(others: Callable[..., Other]) -> None:
-    first = others("first")
-    first.says("held")
-    second = others("second", look_again=lock.RECHECK_SECONDS)
-    second.says("waiting")
+    others("first")
+    second = others("second", "waiting", look_again=lock.RECHECK_SECONDS)
 
     def ticks() -> int:
         fields = Path(f"/proc/{second.process.pid}/stat").read_text().rpartition(")")[2].split()
@@ -209,10 +207,7 @@ def test_what_a_waiting_run_is_told_is_kept_up_to_date(
 ) -> None:
     """A run further ahead leaves, which only wakes the run just behind it."""
     monkeypatch.setattr(lock, "RECHECK_SECONDS", 0.1)
-    first = others("first")
-    first.says("held")
-    second = others("second")
-    second.says("waiting")
+    first, second = others("first"), others("second", "waiting")
     told: list[LockQueue] = []
 
     def waiting(queue: LockQueue) -> None:
@@ -234,8 +229,7 @@ def test_children_do_not_inherit_the_lock() -> None:
     with machine_alone("me", 1, print):
         sleeper = subprocess.Popen(["sleep", "300"], close_fds=False)
     try:
-        with machine_alone("me again", 1, print):
-            pass
+        take(timeout=1)
     finally:
         sleeper.kill()
         sleeper.wait()
@@ -244,14 +238,9 @@ def test_children_do_not_inherit_the_lock() -> None:
 def inner(held: str) -> subprocess.CompletedProcess[str]:
     """Take the lock in a child process, as a perfflow inside a step does."""
     code = "from perfflow.machine.lock import machine_alone\nwith machine_alone('inner', 0.1, print): pass"
-    return subprocess.run(
-        [sys.executable, "-c", code],
-        env=os.environ | {lock.HELD: held},
-        capture_output=True,
-        text=True,
-        timeout=DEADLINE,
-        check=False,
-    )
+    env = os.environ | {lock.HELD: held}
+    argv = [sys.executable, "-c", code]
+    return subprocess.run(argv, env=env, capture_output=True, text=True, timeout=DEADLINE, check=False)
 
 
 def test_under_the_parents_lock_there_is_nothing_to_wait_for() -> None:
@@ -263,34 +252,30 @@ def test_under_the_parents_lock_there_is_nothing_to_wait_for() -> None:
 def test_what_names_no_holder_above_waits_like_everybody(
     others: Callable[..., Other], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    others("the other one").says("held")
+    others("the other one")
     # The last is above this process but does not hold the machine, as after a step whose daemon kept the variable.
     for held in ("run-1", "yes", "1", "²", str(os.getpid())):
         done = inner(held)
         assert done.returncode == 1
         assert "LockTimeoutError" in done.stderr
         monkeypatch.setenv(lock.HELD, held)
-        with pytest.raises(LockTimeoutError), machine_alone("inner", 0.1, print):
-            pass
+        attempt("inner", 0.1)
 
 
 def test_a_file_at_the_place_of_the_lock_is_left_alone(place: Path) -> None:
     place.write_text("somebody (pid 1, since 10:00:00)")
-    with machine_alone("me", 1, print):
-        pass
+    take()
     assert place.read_text() == "somebody (pid 1, since 10:00:00)"
 
 
 def test_a_place_that_cannot_be_used_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(lock.PLACE, str(tmp_path / "none" / "lock"))
-    with pytest.raises(LockError, match=r"cannot open the measuring lock .*/none/lock: No such file"):
-        machine_alone("me", 1, print).__enter__()
+    require_refused(r"cannot open the measuring lock .*/none/lock: No such file")
     open_to_all = tmp_path / "open"
     open_to_all.mkdir()
     open_to_all.chmod(0o777)
     monkeypatch.setenv(lock.PLACE, str(open_to_all / "lock"))
-    with pytest.raises(LockError, match="writable for all users but not sticky"):
-        machine_alone("me", 1, print).__enter__()
+    require_refused("writable for all users but not sticky")
 
 
 def test_the_default_is_one_place_for_the_host_whatever_the_users_folder_for_temporary_files_is(
@@ -312,14 +297,12 @@ def test_the_default_is_one_place_for_the_host_whatever_the_users_folder_for_tem
 def test_a_ticket_that_is_removed_while_it_waits_is_not_held_twice(place: Path, others: Callable[..., Other]) -> None:
     """For example by a cleaner of temporary folders."""
     first = others("first")
-    first.says("held")
     told: list[LockQueue] = []
 
     def remove(queue: LockQueue) -> None:
         told.append(queue)
         if len(told) == 1:
-            (mine,) = [path for path in place.parent.iterdir() if json.loads(path.read_text())["who"] == "me"]
-            mine.unlink()
+            ticket_of(place, "me").unlink()
             first.kill()
 
     with machine_alone("me", DEADLINE, remove):
@@ -329,13 +312,11 @@ def test_a_ticket_that_is_removed_while_it_waits_is_not_held_twice(place: Path, 
 def test_a_stopped_run_keeps_nobody_waiting(others: Callable[..., Other]) -> None:
     """^Z: `session.pause` calls this before the process stops."""
     first = others("first")
-    first.says("held")
     behind: list[Other] = []
 
     def waiting(queue: LockQueue) -> None:
         if not behind:
-            behind.append(others("behind"))
-            assert behind[0].says("waiting").startswith("waiting 2")
+            behind.append(others("behind", "waiting 2"))
             lock.stand_aside()
             first.leave()
             behind[0].says("held")
@@ -346,7 +327,7 @@ def test_a_stopped_run_keeps_nobody_waiting(others: Callable[..., Other]) -> Non
         assert "over" in behind[0].said
 
 
-def test_many_threads_and_processes_never_hold_it_at_once(place: Path, others: Callable[..., Other]) -> None:
+def test_many_threads_never_hold_it_at_once(place: Path) -> None:
     inside: list[int] = []
     most: list[int] = []
 
@@ -362,8 +343,7 @@ def test_many_threads_and_processes_never_hold_it_at_once(place: Path, others: C
         thread.start()
     for thread in threads:
         thread.join(DEADLINE)
-    assert len(most) == 48
-    assert set(most) == {1}
+    assert most == [1] * 48
     assert list(place.parent.iterdir()) == []
 
 
@@ -380,8 +360,7 @@ def test_a_ticket_is_never_made_where_somebody_put_a_link(place: Path, monkeypat
     target.write_text("precious")
     planted(place).symlink_to(target)
     monkeypatch.setattr("secrets.token_hex", lambda _: "0" * 16)
-    with pytest.raises(LockError, match="File exists"), machine_alone("me", 1, print):
-        pass
+    require_refused("File exists")
     assert target.read_text() == "precious"
     assert planted(place).is_symlink()
 
@@ -389,15 +368,16 @@ def test_a_ticket_is_never_made_where_somebody_put_a_link(place: Path, monkeypat
 def test_links_fifos_folders_and_files_of_the_dead_hold_nothing(place: Path) -> None:
     target = place.with_name("target")
     target.write_text("precious")
-    planted(place, 1).symlink_to(target)
-    os.mkfifo(planted(place, 2))
-    planted(place, 3).mkdir()
-    planted(place, 4).write_text("dead")
+    link, fifo, folder, dead = (planted(place, number) for number in range(1, 5))
+    link.symlink_to(target)
+    os.mkfifo(fifo)
+    folder.mkdir()
+    dead.write_text("dead")
     place.symlink_to(target)
-    with machine_alone("me", 0.1, print):
-        assert not planted(place, 4).exists(), "what a dead run of this user left is removed"
+    take()
+    assert not dead.exists(), "what a dead run of this user left is removed"
     assert target.read_text() == "precious"
-    assert all(path.exists() for path in (planted(place, 1), planted(place, 2), planted(place, 3)))
+    assert all(path.exists() for path in (link, fifo, folder))
 
 
 @pytest.mark.parametrize(
@@ -427,30 +407,19 @@ def test_a_ticket_with_the_highest_number_makes_no_ticket_that_nobody_sees(place
     last = planted(place, 10**12 - 1)
     with last.open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
-        with pytest.raises(LockError, match="the numbers of tickets are used up by another perfflow"):
-            machine_alone("me", 1, print).__enter__()
-    with machine_alone("me", 1, print):
-        assert not last.exists()
+        require_refused("the numbers of tickets are used up by another perfflow")
+    take()
+    assert not last.exists()
 
 
-def test_another_name_of_ones_own_ticket_is_not_waited_for(place: Path) -> None:
+def test_another_name_of_ones_own_ticket_is_not_waited_for(place: Path, others: Callable[..., Other]) -> None:
+    first = others("first")
+
     def link(_: LockQueue) -> None:
-        (mine,) = [path for path in place.parent.iterdir() if json.loads(path.read_text())["who"] == "me"]
-        planted(place, 0).hardlink_to(mine)
-        first.set()
+        planted(place, 0).hardlink_to(ticket_of(place, "me"))
+        first.leave()
 
-    first, holds = threading.Event(), threading.Event()
-
-    def hold() -> None:
-        with machine_alone("first", 1, print):
-            holds.set()
-            first.wait(DEADLINE)
-
-    thread = threading.Thread(target=hold)
-    thread.start()
-    assert holds.wait(DEADLINE)
-    with machine_alone("me", 5, link):
-        thread.join(DEADLINE)
+    with machine_alone("me", DEADLINE, link):
         assert planted(place, 0).exists()
 
 
@@ -458,8 +427,7 @@ def test_a_folder_full_of_tickets_is_refused(place: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(lock, "MOST", 3)
     for number in range(4):
         os.mkfifo(planted(place, number))
-    with pytest.raises(LockError, match="over 3 tickets"):
-        machine_alone("me", 1, print).__enter__()
+    require_refused("over 3 tickets")
 
 
 @as_root
@@ -468,24 +436,20 @@ def test_a_folder_of_another_user_is_refused(tmp_path: Path, monkeypatch: pytest
     theirs.mkdir(mode=0o777)
     os.chown(theirs, OTHER_USER, OTHER_USER)
     monkeypatch.setenv(lock.PLACE, str(theirs / "lock"))
-    with pytest.raises(LockError, match=r"the folder .*/theirs belongs to \w+"):
-        machine_alone("me", 1, print).__enter__()
+    require_refused(r"the folder .*/theirs belongs to \w+")
     assert list(theirs.iterdir()) == []
 
 
 @as_root
 def test_two_users_wait_for_each_other_in_order(everybody: Path, others: Callable[..., Other]) -> None:
     first = others("theirs", user=OTHER_USER)
-    first.says("held")
     (ticket,) = everybody.parent.iterdir()
     assert ticket.stat().st_uid == OTHER_USER
-    mine = others("root's")
-    assert mine.says("waiting").startswith("waiting 1 theirs (nobody, pid ")
-    third = others("theirs again", user=OTHER_USER)
-    assert third.says("waiting").startswith("waiting 2 theirs (nobody, pid ")
+    mine = others("root's", "waiting 1 theirs (nobody, pid ")
+    third = others("theirs again", "waiting 2 theirs (nobody, pid ", user=OTHER_USER)
     first.leave()
     mine.says("held")
-    assert third.says("waiting").startswith("waiting 1 root's (root, pid ")
+    third.says("waiting 1 root's (root, pid ")
     mine.kill()
     third.says("held")
     third.leave()
@@ -497,19 +461,13 @@ def test_another_user_can_neither_take_away_a_ticket_nor_be_kept_out_by_a_dead_o
     everybody: Path, others: Callable[..., Other]
 ) -> None:
     mine = others("root's")
-    mine.says("held")
     (ticket,) = everybody.parent.iterdir()
-    done = subprocess.run(
-        [sys.executable, "-c", TAMPERING, str(ticket), str(OTHER_USER)],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    argv = [sys.executable, "-c", TAMPERING, str(ticket), str(OTHER_USER)]
+    done = subprocess.run(argv, capture_output=True, text=True, check=False)
     assert done.stdout == "refused\nrefused\n", done.stderr
     mine.kill()
     theirs = others("theirs", user=OTHER_USER)
-    theirs.says("held")
     assert ticket.exists(), "the other user cannot remove it"
     theirs.leave()
-    with machine_alone("me", 1, print):
-        assert not ticket.exists(), "its owner's next run does"
+    take()
+    assert not ticket.exists(), "its owner's next run does"

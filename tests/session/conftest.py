@@ -42,3 +42,12 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
     monkeypatch.delenv(lock.HELD, raising=False)
     monkeypatch.delenv(MARK, raising=False)
     return Project(folder)
+
+
+@pytest.fixture
+def tree(project: Project, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> Project:
+    """A project with git, on the branch ``main`` without a commit, and with its own cache of trees."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+    project.git("init", "-q", "-b", "main")
+    project.write(".gitignore", ".perfflow\nflow.yaml\nbuilt\nsuite\n*.patch\n__pycache__\n")
+    return project

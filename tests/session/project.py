@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,10 +12,23 @@ from perfflow.cli.console import ProgressDisplay
 from perfflow.execute.schedule import StepRun
 from perfflow.jobs.run.run import FinishedRun, RunRequest, run
 from perfflow.machine.lock import LockQueue
-from perfflow.model.result import Benchmark, Result, StepResult
+from perfflow.model.result import Benchmark, Result, Sample, StepResult
 from perfflow.plan.plan import Planned
 from perfflow.sampling.pairs import SamplingProgress
 from perfflow.session.open_workflow import Opened, open_workflow
+from tests.repositories import git
+
+
+def flow(head: str = "", /, **stages: str | Sequence[str]) -> str:
+    """Return a workflow with these lines at its head, and in each stage a step or several."""
+    lines = [*([head] if head else []), "stages:"]
+    for name, steps in stages.items():
+        lines += [f"  {name}:", *(f"    - {step}" for step in ([steps] if isinstance(steps, str) else steps))]
+    return "\n" + "\n".join(lines) + "\n"
+
+
+MS = 'parse: {regex: "ms=(?P<time>.*)", units: {time: ms}}'
+"""How the milliseconds are read that a step prints."""
 
 
 @dataclass
@@ -75,6 +88,22 @@ class Project:
             path.chmod(0o755)
         return path
 
+    def git(self, *words: str) -> str:
+        return git(self.folder, *words)
+
+    def commit(self, files: Mapping[str, str] | None = None, subject: str = "change") -> str:
+        """Commit everything, also what these files now contain; return the revision."""
+        for name, text in (files or {}).items():
+            self.write(name, text, executable=text.startswith("#!"))
+        self.git("add", "-A")
+        self.git("commit", "-q", "--allow-empty", "-m", subject)
+        return self.git("rev-parse", "HEAD").strip()
+
+    def branch(self, files: Mapping[str, str] | None = None) -> str:
+        """Commit these files to the new branch ``topic``; return the revision."""
+        self.git("checkout", "-qb", "topic")
+        return self.commit(files)
+
     def open(self, text: str, *settings: str) -> Opened:
         opened = open_workflow(str(self.write("flow.yaml", f"perfflow: 1\n{text}")), settings)
         opened.require_usable(to_run=True)
@@ -99,6 +128,28 @@ def row(result: Result, name: str, metric: str) -> Benchmark:
     return next(item for item in result.benchmarks if (item.name, item.metric) == (name, metric))
 
 
+def both(row: Benchmark) -> tuple[Sample, Sample]:
+    """Return what was measured of the two sides of a row that has both."""
+    assert row.baseline
+    assert row.candidate
+    return row.baseline, row.candidate
+
+
+def change_of(row: Benchmark) -> float:
+    """Return the estimated change of a row that has one."""
+    assert row.change
+    assert row.change.value is not None
+    return row.change.value
+
+
 def samples(result: Result, name: str, metric: str) -> list[float]:
     side = row(result, name, metric).baseline
     return side.samples if side else []
+
+
+def cut(folder: Path, keep: int, torn: str = "") -> None:
+    """Leave the events as kill -9 would: a number of samples, and perhaps a part of the next line."""
+    lines = (folder / "events.jsonl").read_text().splitlines()
+    places = [number for number, line in enumerate(lines) if '"event":"sample"' in line]
+    end = places[keep - 1] + 1 if keep else places[0]
+    (folder / "events.jsonl").write_text("".join(f"{line}\n" for line in lines[:end]) + torn)

@@ -21,8 +21,7 @@ from perfflow.trees.slots import open_slots
 from perfflow.verdict.from_result import record_of_result
 from perfflow.verdict.judge import judge
 from tests.cli.shell import perfflow, start
-from tests.repositories import git
-from tests.session.project import Project, row
+from tests.session.project import Project, change_of, flow, row
 
 # Without a seed the program has the bias of its one layout; with a seed that of the seed, up to 3% either way.
 BUILD = """
@@ -30,38 +29,34 @@ read -r work < work; read -r luck < luck
 case $1 in 0) parts=$luck ;; *) parts=$(( ($1 * 7919 % 13 - 6) * 5 )) ;; esac
 echo $(( work * (1000 + parts) / 1000 )) > built
 """
-FLOW = """
-name: layouts
-stages:
-  build:
-    - {id: make, run: 'sh build.sh "$PERFFLOW_LAYOUT_SEED"'}
-  baseline:
-    - {id: hot, run: 'cat built', %sparse: {regex: '(?P<time>\\d+)', units: {time: us}}}
-"""
+
+
+MAKE = "{id: make, run: 'sh build.sh \"$PERFFLOW_LAYOUT_SEED\"'}"
+HOT = "{id: hot, run: 'cat built', %sparse: {regex: '(?P<time>\\d+)', units: {time: us}}}"
+FLOW = flow("name: layouts", build=MAKE, baseline=HOT)
 AUTO = FLOW % ""
 
 
 @pytest.fixture
-def tree(project: Project, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> Project:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
-    git(project.folder, "init", "-q", "-b", "main")
-    project.write(".gitignore", "built\n.perfflow\nflow.yaml\n*.patch\n")
-    project.write("build.sh", BUILD)
-    commit(project)
-    return project
+def tree(tree: Project) -> Project:
+    tree.write("build.sh", BUILD)
+    commit(tree)
+    return tree
 
 
 def commit(project: Project, work: int = 100_000, luck: int = 0) -> str:
     """Costs of the program in microseconds, and the bias of its one layout in thousandths."""
-    project.write("work", f"{work}\n")
-    project.write("luck", f"{luck}\n")
-    git(project.folder, "add", ".")
-    git(project.folder, "commit", "-qm", f"{work} {luck}", "--allow-empty")
-    return git(project.folder, "rev-parse", "HEAD").strip()
+    return project.commit({"work": f"{work}\n", "luck": f"{luck}\n"})
 
 
 def hot(result: Result) -> Benchmark:
     return row(result, "hot", "time")
+
+
+def gated(tree: Project, text: str = AUTO, **costs: int) -> Benchmark:
+    """Commit these costs, and return what a gate finds against the commit before."""
+    commit(tree, **costs)
+    return hot(tree.run(text, base="HEAD~1"))
 
 
 def test_an_accident_of_code_layout_does_not_fail_a_gate(tree: Project) -> None:
@@ -73,13 +68,14 @@ def test_an_accident_of_code_layout_does_not_fail_a_gate(tree: Project) -> None:
     assert found.layouts.built.change
     assert found.layouts.built.change.value == pytest.approx(0.2)
     assert 0.01 < found.layouts.deviation < 0.03
-    assert found.change
-    assert found.change.value is not None
-    assert abs(found.change.value) < 0.02
+    assert abs(change_of(found)) < 0.02
     (note,) = [text for text in found.warnings if "accident" in text]
     assert "as built +20.0%" in note
     report = (tree.folder / ".perfflow/runs/latest/report.md").read_text()
     assert f"same ({found.layouts.n} layouts)" in report
+    # What was built stands in its place again.
+    assert {path.read_text() for path in _built()} == BOTH_BUILT
+    assert _set_aside() == []
 
 
 def test_a_true_regression_is_confirmed_over_layouts(tree: Project) -> None:
@@ -95,8 +91,7 @@ def test_a_true_regression_is_confirmed_over_layouts(tree: Project) -> None:
 
 
 def test_one_that_is_not_confirmed_is_unproven_and_says_what_would_show(tree: Project) -> None:
-    commit(tree, work=102_000, luck=150)
-    found = hot(tree.run(FLOW % "layouts: 5, ", base="HEAD~1"))
+    found = gated(tree, FLOW % "layouts: 5, ", work=102_000, luck=150)
     assert (found.decision, found.design) == ("unproven", "few layouts")
     assert found.layouts
     assert (found.layouts.n, found.pairs) == (5, 5)
@@ -107,16 +102,14 @@ def test_one_that_is_not_confirmed_is_unproven_and_says_what_would_show(tree: Pr
 
 def test_where_layouts_are_dear_a_few_are_run_several_times(tree: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(over_layouts, "DEAR", 0.0)
-    commit(tree, work=150_000)
-    found = hot(tree.run(AUTO, base="HEAD~1"))
+    found = gated(tree, work=150_000)
     assert (found.decision, found.level, found.design) == ("regressed", "action", "few layouts")
     assert found.layouts
     assert found.layouts.numbers == [[number for number in range(1, 9) for _ in range(3)]] * 2
 
 
 def test_off_decides_by_what_was_built(tree: Project) -> None:
-    commit(tree, luck=200)
-    found = hot(tree.run(FLOW % "layouts: off, ", base="HEAD~1"))
+    found = gated(tree, FLOW % "layouts: off, ", luck=200)
     assert (found.decision, found.layouts, found.as_built) == ("regressed", None, "")
 
 
@@ -132,30 +125,28 @@ def test_without_layouts_the_verdict_is_as_before_and_says_why(tree: Project) ->
 def test_a_build_that_does_not_use_its_seed_is_refused(tree: Project) -> None:
     tree.write("build.sh", BUILD.replace("$1", "0"))
     commit(tree)
-    commit(tree, luck=200)
-    found = hot(tree.run(AUTO, base="HEAD~1"))
+    found = gated(tree, luck=200)
     assert found.decision == "regressed"
     assert "the build makes the same files whatever PERFFLOW_LAYOUT_SEED is" in found.as_built
 
 
-def test_what_was_built_stands_in_its_place_again(tree: Project) -> None:
-    commit(tree, luck=200)
-    assert hot(tree.run(AUTO, base="HEAD~1")).layouts
-    assert {path.read_text() for path in _built(tree)} == {"100000\n", "120000\n"}
-    assert not [path for slot in _slots(tree) for path in slot.glob("*.layouts/aside/places.json")]
+BOTH_BUILT = {"100000\n", "120000\n"}
 
 
-def _built(tree: Project) -> list[Path]:
-    return [path for slot in _slots(tree) for path in slot.glob("[ab]/built")]
+def _built() -> list[Path]:
+    return _in_slots("[ab]/built")
 
 
-def _slots(_tree: Project) -> list[Path]:
-    return list(Path(os.environ["XDG_CACHE_HOME"]).glob("perfflow/trees/*/1"))
+def _set_aside() -> list[Path]:
+    return _in_slots("*.layouts/aside/places.json")
+
+
+def _in_slots(pattern: str) -> list[Path]:
+    return list(Path(os.environ["XDG_CACHE_HOME"]).glob(f"perfflow/trees/*/1/{pattern}"))
 
 
 def test_an_expression_has_the_seed_too(tree: Project) -> None:
-    commit(tree, luck=200)
-    found = hot(tree.run(AUTO.replace('"$PERFFLOW_LAYOUT_SEED"', "${{ layout.seed }}"), base="HEAD~1"))
+    found = gated(tree, AUTO.replace('"$PERFFLOW_LAYOUT_SEED"', "${{ layout.seed }}"), luck=200)
     assert found.decision == "same"
     assert found.layouts
 
@@ -165,13 +156,12 @@ def test_an_interrupted_run_goes_on_in_the_middle_of_its_layouts(
     tree: Project, monkeypatch: pytest.MonkeyPatch, after: int
 ) -> None:
     # The third seed gives base's program as built, which is no reason to give up.
-    commit(tree, luck=200)
-    whole = hot(tree.run(AUTO, base="HEAD~1"))
+    whole = gated(tree, luck=200)
     taken = tree.told.sampled
 
     def stop(planned: Planned, item: SamplingProgress) -> None:
         taken(planned, item)
-        if _with_layouts(tree) == after:
+        if len(_layouts(tree)) == after:
             raise KeyboardInterrupt
 
     monkeypatch.setattr(tree.told, "sampled", stop)
@@ -180,12 +170,12 @@ def test_an_interrupted_run_goes_on_in_the_middle_of_its_layouts(
     monkeypatch.setattr(tree.told, "sampled", taken)
     again = hot(tree.run(AUTO, resume=interrupted.folder))
     assert (again.change, again.layouts) == (whole.change, whole.layouts)
-    numbers = [event["layout"] for event in tree.events() if event.get("design") == "layouts"]
-    assert sorted(numbers) == list(range(1, len(numbers) + 1))
+    assert sorted(_layouts(tree)) == list(range(1, len(_layouts(tree)) + 1))
 
 
-def _with_layouts(project: Project) -> int:
-    return sum(event.get("design") == "layouts" for event in project.events())
+def _layouts(project: Project) -> list[int]:
+    """Return the layouts of the samples in the order in which they were taken."""
+    return [event["layout"] for event in project.events() if event.get("design") == "layouts"]
 
 
 def test_a_stored_result_is_judged_to_the_same_bytes(tree: Project) -> None:
@@ -197,29 +187,21 @@ def test_a_stored_result_is_judged_to_the_same_bytes(tree: Project) -> None:
         assert to_text(again) == to_text(result)
 
 
-OPTIMIZE = """
-name: layouts
-stages:
-  build:
-    - {id: make, run: 'sh build.sh "$PERFFLOW_LAYOUT_SEED"'}
-  baseline:
-    - {id: hot, run: 'cat built', parse: {regex: '(?P<time>\\d+)', units: {time: us}}}
-  profile:
-    - {id: look, run: 'true'}
-  optimize:
-    - {id: lucky, technique: memory, patch: lucky.patch}
-    - {id: faster, technique: memory, patch: faster.patch}
-  verify:
-    - {id: tests, run: 'true'}
-    - {id: after, compare: baseline}
-"""
+OPTIMIZE = flow(
+    "name: layouts",
+    build=MAKE,
+    baseline=HOT % "",
+    profile="{id: look, run: 'true'}",
+    optimize=[f"{{id: {name}, technique: memory, patch: {name}.patch}}" for name in ("lucky", "faster")],
+    verify=["{id: tests, run: 'true'}", "{id: after, compare: baseline}"],
+)
 
 
 def patch(project: Project, name: str, file: str, text: str) -> None:
     """Write a patch that changes the content of a file, and leave the tree unchanged."""
     project.write(file, text)
-    project.write(f"{name}.patch", git(project.folder, "diff"))
-    git(project.folder, "checkout", "-q", ".")
+    project.write(f"{name}.patch", project.git("diff"))
+    project.git("checkout", "-q", ".")
 
 
 def test_a_candidate_is_kept_for_its_code_and_not_for_its_layout(tree: Project) -> None:
@@ -276,9 +258,8 @@ def test_a_hash_seed_of_the_users_own_stays(project: Project) -> None:
 
 
 def test_a_bisection_is_not_led_astray_by_an_accident(tree: Project) -> None:
-    ids = [
-        commit(tree, work=130_000 if number >= 3 else 100_000, luck=600 if number >= 1 else 0) for number in range(5)
-    ]
+    costs = [(100_000, 0), (100_000, 600), (100_000, 600), (130_000, 600), (130_000, 600)]
+    ids = [commit(tree, *cost) for cost in costs]
     tree.write("flow.yaml", f"perfflow: 1\n{AUTO}")
     done = perfflow("bisect", "flow.yaml", "--good", ids[0], "--json", "--progress", "off", cwd=tree.folder)
     found = json.loads(done.stdout)
@@ -295,14 +276,13 @@ def test_killed_in_the_middle_of_its_layouts_a_tree_is_put_right_on_the_next_sta
         time.sleep(0.02)
     process.kill()
     process.communicate()
-    assert [path for slot in _slots(tree) for path in slot.glob("*.layouts/aside/places.json")]
+    assert _set_aside()
     with open_slots(open_repository(tree.folder)):
-        assert {path.read_text() for path in _built(tree)} == {"100000\n", "120000\n"}
+        assert {path.read_text() for path in _built()} == BOTH_BUILT
     done = perfflow("gate", "flow.yaml", "--resume", "--progress", "off", cwd=tree.folder)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert {path.read_text() for path in _built(tree)} == {"100000\n", "120000\n"}
-    numbers = [event["layout"] for event in tree.events() if event.get("design") == "layouts"]
-    assert sorted(numbers) == list(range(1, len(numbers) + 1))
+    assert {path.read_text() for path in _built()} == BOTH_BUILT
+    assert sorted(_layouts(tree)) == list(range(1, len(_layouts(tree)) + 1))
 
 
 PROGRAM = """
@@ -317,32 +297,33 @@ unsigned long steps(unsigned long limit) {
 int main(void) { return printf("%lu\\n", steps(WORK)) < 0; }
 """
 PAD = '__asm__(".text; .skip {}, 0x90");\n#define WORK {}\n'
-LINKED = """
-name: linked
-stages:
-  build:
-    - {id: make, run: 'cc -O2 -ffunction-sections prog.c -o prog'}
-  baseline:
-    - {id: steps, uses: command, with: {command: ./prog}%s}
-"""
+
+
+LINKED = flow(
+    "name: linked",
+    build="{id: make, run: 'cc -O2 -ffunction-sections prog.c -o prog'}",
+    baseline="{id: steps, uses: command, with: {command: ./prog}%s}",
+)
 
 
 @pytest.fixture
 def linked(tree: Project) -> Project:
     """A C program whose hot loop starts at the beginning of an alignment slot."""
-    tree.write(".gitignore", "prog\n.perfflow\nflow.yaml\n")
-    tree.write("prog.c", PROGRAM)
-    tree.write("pad.h", PAD.format(8, 15_000))
-    commit(tree)
+    tree.write(".gitignore", "prog\na\nb\n.perfflow\nflow.yaml\n")
+    tree.commit({"prog.c": PROGRAM, "pad.h": PAD.format(8, 15_000)})
     return tree
+
+
+def steps_of(linked: Project, text: str, work: int = 15_000) -> tuple[Result, Benchmark]:
+    """Commit a program whose hot loop starts at another place; return what a gate finds."""
+    linked.commit({"pad.h": PAD.format(24, work)})
+    result = linked.run(text, base="HEAD~1")
+    return result, row(result, "steps", "cpu")
 
 
 def test_a_program_that_is_linked_again_is_measured_over_its_layouts(linked: Project) -> None:
     # One of four slots is slow for this loop on many processors, so head may be 10% slower as built.
-    linked.write("pad.h", PAD.format(24, 15_000))
-    commit(linked)
-    result = linked.run(LINKED % ", layouts: 6", base="HEAD~1")
-    found = row(result, "steps", "cpu")
+    _, found = steps_of(linked, LINKED % ", layouts: 6")
     assert found.as_built == ""
     assert found.layouts
     assert (found.layouts.n, found.design) == (6, "few layouts")
@@ -351,10 +332,7 @@ def test_a_program_that_is_linked_again_is_measured_over_its_layouts(linked: Pro
 
 @pytest.mark.long  # a measured layout above, and an accident with costs that are known
 def test_padding_before_a_hot_loop_does_not_fail_a_gate(linked: Project) -> None:
-    linked.write("pad.h", PAD.format(24, 15_000))
-    commit(linked)
-    result = linked.run(LINKED % "", base="HEAD~1")
-    found = row(result, "steps", "cpu")
+    result, found = steps_of(linked, LINKED % "")
     assert result.verdict != "fail"
     assert found.as_built == ""
     assert found.level != "action"
@@ -362,10 +340,7 @@ def test_padding_before_a_hot_loop_does_not_fail_a_gate(linked: Project) -> None
 
 @pytest.mark.long  # a measured layout above, and a true regression with costs that are known
 def test_a_true_regression_of_a_linked_program_is_confirmed(linked: Project) -> None:
-    linked.write("pad.h", PAD.format(24, 30_000))
-    commit(linked)
-    result = linked.run(LINKED % "", base="HEAD~1")
-    found = row(result, "steps", "cpu")
+    _, found = steps_of(linked, LINKED % "", work=30_000)
     assert (found.decision, found.level, found.as_built) == ("regressed", "action", "")
     assert found.layouts
     assert found.layouts.n >= 11
@@ -374,23 +349,16 @@ def test_a_true_regression_of_a_linked_program_is_confirmed(linked: Project) -> 
 def test_two_programs_whose_objects_have_one_name_are_both_linked_again(linked: Project) -> None:
     compiled = "cc -O2 -ffunction-sections -c prog.c -o %s/main.o && cc %s/main.o -o %s/prog"
     build = f"mkdir -p a b && {compiled.replace('%s', 'a')} && {compiled.replace('%s', 'b')} -lm"
-    linked.write(".gitignore", "a\nb\n.perfflow\nflow.yaml\n")
-    linked.write("pad.h", PAD.format(24, 15_000))
-    commit(linked)
     text = (LINKED % ", layouts: 5").replace("cc -O2 -ffunction-sections prog.c -o prog", build)
     # The program ignores its arguments. The second argument is an executable that the command names.
-    result = linked.run(text.replace("./prog", "a/prog b/prog"), base="HEAD~1")
-    found = row(result, "steps", "cpu")
+    _, found = steps_of(linked, text.replace("./prog", "a/prog b/prog"))
     assert found.as_built == ""
     assert found.layouts
     assert found.layouts.n == 5
 
 
 def test_a_build_that_cannot_be_linked_again_says_why(linked: Project) -> None:
-    linked.write("pad.h", PAD.format(24, 30_000))
-    commit(linked)
-    result = linked.run((LINKED % "").replace("cc -O2", "cc -O2 -fprofile-use"), base="HEAD~1")
-    found = row(result, "steps", "cpu")
+    _, found = steps_of(linked, (LINKED % "").replace("cc -O2", "cc -O2 -fprofile-use"), work=30_000)
     assert (found.decision, found.layouts) == ("regressed", None)
     assert "profile" in found.as_built
 

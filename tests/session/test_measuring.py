@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import threading
 import time
 from pathlib import Path
 
 import pytest
 
-from perfflow.model.result import Gate
+from perfflow.model.errors import UserError
+from perfflow.model.result import Gate, Result
 from perfflow.session.perform import result_of_events
 from perfflow.store.result_file import read, to_text
-from tests.session.project import Project, row, samples, step
+from tests.session.project import Project, flow, row, samples, step
 
 COUNTING = """#!/usr/bin/env python3
 import sys
@@ -34,6 +36,7 @@ PARSE = '{regex: ["time (?P<time>[0-9]+)", "memory (?P<rss>[0-9]+)"], units: {ti
 
 
 def bench(keys: str, run: str = "./count ${{ ops }}", parse: str = PARSE) -> str:
+    """Return a workflow of one step; what it runs must need no quotes beside those that it has."""
     return f"""
 stages:
   baseline:
@@ -46,16 +49,30 @@ stages:
 """
 
 
-def test_one_count_divides_totals_and_leaves_sizes(counting: Project) -> None:
-    result = counting.run(bench("ops: 1000"))
-    assert samples(result, "bench", "time") == pytest.approx([8e-6] * 2)
-    assert samples(result, "bench", "rss") == [65_000.0] * 2
+def printing(ms: int, keys: str = "") -> str:
+    """Return a workflow of a step that prints milliseconds."""
+    return bench(keys, f"echo ms={ms}", READ)
 
 
-def test_two_counts_give_the_slope_in_which_the_fixed_part_drops_out(counting: Project) -> None:
-    result = counting.run(bench("ops: [1000, 11000]"))
-    assert samples(result, "bench", "time") == pytest.approx([3e-6] * 2)
-    assert samples(result, "bench", "rss") == [75_000.0] * 2
+READ = '{regex: "ms=(?P<time>.*)", units: {time: ms}}'
+NAMED = '{regex: "(?P<benchmark>[a-z]+)=(?P<time>.*)", units: {time: ms}}'
+
+
+@pytest.mark.parametrize(
+    ("ops", "settings", "time", "rss"),
+    [
+        ("1000", (), 8e-6, 65_000.0),
+        # Of two counts the fixed part drops out.
+        ("[1000, 11000]", (), 3e-6, 75_000.0),
+        ("'${{ params.n }}'", ("n=5000",), 4e-6, 69_000.0),
+    ],
+)
+def test_counts_divide_totals_and_leave_sizes(
+    counting: Project, ops: str, settings: tuple[str, ...], time: float, rss: float
+) -> None:
+    result = counting.run("params: {n: {default: 1000}}" + bench(f"ops: {ops}"), *settings)
+    assert samples(result, "bench", "time") == pytest.approx([time] * 2)
+    assert samples(result, "bench", "rss") == [rss] * 2
 
 
 def test_counts_are_known_before_the_first_sample(counting: Project) -> None:
@@ -64,16 +81,10 @@ def test_counts_are_known_before_the_first_sample(counting: Project) -> None:
     assert samples(result, "bench", "time")[0] == pytest.approx(8e-6)
 
 
-def test_counts_may_come_from_a_parameter(counting: Project) -> None:
-    text = "params: {n: {default: 1000}}" + bench("ops: '${{ params.n }}'")
-    assert samples(counting.run(text, "n=5000"), "bench", "time") == pytest.approx([4e-6] * 2)
-
-
 def test_work_turns_time_into_rates(counting: Project) -> None:
     result = counting.run(bench("ops: 1000\n      work: {bytes: 80, elements: '${{ 1 + 1 }}', flops: 16}"))
-    assert samples(result, "bench", "throughput") == pytest.approx([10e6] * 2)
-    assert samples(result, "bench", "rate") == pytest.approx([0.25e6] * 2)
-    assert samples(result, "bench", "flops") == pytest.approx([2e6] * 2)
+    for metric, value in (("throughput", 10e6), ("rate", 0.25e6), ("flops", 2e6)):
+        assert samples(result, "bench", metric) == pytest.approx([value] * 2)
     assert row(result, "bench", "throughput").better == "higher"
 
 
@@ -104,22 +115,17 @@ def test_json_with_several_benchmarks_from_a_file(project: Project) -> None:
 
 def test_csv_with_repeated_rows_is_one_sample_with_its_distribution(project: Project) -> None:
     rows = "".join(f"{name},{value}\\n" for name in "xy" for value in range(1, 102))
-    result = project.run(
-        "targets: {x: {time p99: '<101ms'}}"
-        + bench(
-            "",
-            f"printf 'noise\\nname, t\\n{rows}'",
-            "{csv: {benchmark: name, time: t}, units: {time: ms}, samples: true}",
-        )
-    )
+    parse = "{csv: {benchmark: name, time: t}, units: {time: ms}, samples: true}"
+    text = bench("", f"printf 'noise\\nname, t\\n{rows}'", parse)
+    result = project.run(f"targets: {{x: {{time p99: '<101ms'}}}}{text}")
     assert samples(result, "x", "time") == pytest.approx([0.051] * 2)
     side = row(result, "y", "time").baseline
     assert side
     assert side.readings
     assert side.readings[0]["inner"]["n"] == 101
-    assert result.targets[0].measured == pytest.approx(0.1)
-    assert result.targets[0].status == "unproven"
-    assert result.targets[0].detail == "2 samples; a 95% interval of p99 needs 6"
+    (target,) = result.targets
+    assert target.measured == pytest.approx(0.1)
+    assert (target.status, target.detail) == ("unproven", "2 samples; a 95% interval of p99 needs 6")
 
 
 def test_a_file_left_by_an_earlier_run_is_not_read_as_new(project: Project) -> None:
@@ -133,15 +139,15 @@ def test_a_file_left_by_an_earlier_run_is_not_read_as_new(project: Project) -> N
 @pytest.mark.parametrize(
     ("run", "parse", "reason"),
     [
-        ("echo nothing", '{regex: "ms=(?P<time>.*)", units: {time: ms}}', "nothing in the output matches"),
-        ("echo ms=fast", '{regex: "ms=(?P<time>.*)", units: {time: ms}}', "`time` on line 1 is 'fast', not a number"),
-        ("echo ms=-1", '{regex: "ms=(?P<time>.*)", units: {time: ms}}', "cannot be a measurement"),
+        ("echo nothing", READ, "nothing in the output matches"),
+        ("echo ms=fast", READ, "`time` on line 1 is 'fast', not a number"),
+        ("echo ms=-1", READ, "cannot be a measurement"),
         ("echo '{'", "{json: {time: a}, units: {time: ms}}", "the output is not JSON"),
         ('echo \'{"a": "1"}\'', "{json: {time: a}, units: {time: ms}}", "not a number"),
         ("echo '{}'", "{json: {time: a}, units: {time: ms}}", "nothing at 'a'"),
         ("echo a,b", "{csv: {time: a}, units: {time: ms}}", "a heading but no rows"),
         ("'true'", "{file: none.json, json: {time: a}, units: {time: ms}}", "the command did not write none.json"),
-        ("echo ms=1; exit 1", '{regex: "ms=(?P<time>.*)", units: {time: ms}}', "bench exited with 1"),
+        ("echo ms=1; exit 1", READ, "bench exited with 1"),
     ],
 )
 def test_output_that_cannot_be_read_is_never_a_pass(project: Project, run: str, parse: str, reason: str) -> None:
@@ -150,22 +156,18 @@ def test_output_that_cannot_be_read_is_never_a_pass(project: Project, run: str, 
     assert (result.verdict, result.gate) == ("error", Gate(status="fail"))
 
 
-def test_asserted_figures(project: Project) -> None:
-    text = """
-stages:
-  baseline:
-    - {{id: one, run: ls, runs: 1, warmup: 0}}
-  verify:
-    - id: precise
-      run: printf 'diff=%s\\n' {values}
-      parse: {{regex: "diff=(?P<max_abs_diff>.*)", units: {{max_abs_diff: "1"}}}}
-      assert: {{max_abs_diff: <1e-5}}
-"""
-    result = project.run(text.format(values="1e-6 0 2e-6"))
-    assert (result.verdict, result.verification[0].status) == ("pass", "passed")
-    result = project.run(text.format(values="1e-6 0.25 2e-6"))
-    assert result.verdict == "fail"
-    assert result.verification[0].detail == "max_abs_diff is 0.250, required <1e-5"
+@pytest.mark.parametrize(
+    ("figures", "verdict", "detail"),
+    [("1e-6 0 2e-6", "pass", ""), ("1e-6 0.25 2e-6", "fail", "max_abs_diff is 0.250, required <1e-5")],
+)
+def test_asserted_figures(project: Project, figures: str, verdict: str, detail: str) -> None:
+    parse = 'parse: {regex: "diff=(?P<max_abs_diff>.*)", units: {max_abs_diff: "1"}}'
+    run = f"run: \"printf 'diff=%s\\\\n' {figures}\""
+    check = f"{{id: precise, {run}, {parse}, assert: {{max_abs_diff: <1e-5}}}}"
+    result = project.run(flow(baseline="{id: one, run: ls, runs: 1, warmup: 0}", verify=check))
+    found = result.verification[0]
+    assert (result.verdict, found.status) == (verdict, "passed" if verdict == "pass" else "failed")
+    assert found.detail == detail or verdict == "pass"
 
 
 def test_a_check_that_ran_but_wrote_nothing_fails(project: Project) -> None:
@@ -176,21 +178,17 @@ def test_a_check_that_ran_but_wrote_nothing_fails(project: Project) -> None:
 
 
 def test_pairs_are_in_coin_flip_order_and_both_sides_are_kept(project: Project) -> None:
-    text = """
-stages:
-  baseline:
-    - {id: bench, uses: command, runs: 16, warmup: 0, with: {command: "true a"}, candidate: "true b"}
-"""
-    result = project.run(text)
-    events = [event for event in project.events() if event["event"] == "sample"]
-    assert [event["pair"] for event in events] == list(range(16))
-    assert {event["first"] for event in events} == {"baseline", "candidate"}
-    cpu = row(result, "bench", "cpu")
-    assert cpu.pairs == 16
-    assert cpu.decision is not None
-    project.run(text)
-    again = [event["first"] for event in project.events() if event["event"] == "sample"]
-    assert again == [event["first"] for event in events]
+    keys = 'runs: 16, warmup: 0, with: {command: "true a"}, candidate: "true b"'
+    orders = []
+    for _ in range(2):
+        result = project.run(flow(baseline=f"{{id: bench, uses: command, {keys}}}"))
+        events = [event for event in project.events() if event["event"] == "sample"]
+        assert [event["pair"] for event in events] == list(range(16))
+        orders.append([event["first"] for event in events])
+    assert set(orders[0]) == {"baseline", "candidate"}
+    assert orders[0] == orders[1]
+    assert row(result, "bench", "cpu").pairs == 16
+    assert row(result, "bench", "cpu").decision is not None
 
 
 def test_a_candidate_that_uses_threads_has_no_uncontended_time_and_is_still_compared(project: Project) -> None:
@@ -198,16 +196,8 @@ def test_a_candidate_that_uses_threads_has_no_uncontended_time_and_is_still_comp
     busy = "import time\ndef burn():\n  while time.thread_time() < 0.03: pass\n"
     project.write("one.py", busy + "burn()\n")
     project.write("two.py", busy + "import threading\nt = threading.Thread(target=burn); t.start(); burn(); t.join()\n")
-    result = project.run("""
-stages:
-  baseline:
-    - id: bench
-      uses: command
-      runs: 3
-      warmup: 0
-      with: {command: python3 one.py}
-      candidate: python3 two.py
-""")
+    keys = "runs: 3, warmup: 0, with: {command: python3 one.py}, candidate: python3 two.py"
+    result = project.run(flow(baseline=f"{{id: bench, uses: command, {keys}}}"))
     assert result.verdict in ("pass", "unproven", "fail")
     gone = row(result, "bench", "uncontended")
     assert (gone.decision, gone.gating, gone.candidate) == ("removed", False, None)
@@ -218,151 +208,125 @@ stages:
 def test_scripts_that_differ_are_not_the_same_files(project: Project) -> None:
     project.write("a.py", "1")
     project.write("b.py", "2")
-    text = """
-stages:
-  baseline:
-    - {{id: bench, uses: command, runs: 1, warmup: 0, with: {{command: python3 a.py}}, candidate: python3 {other}}}
-"""
     for other, identical in (("b.py", False), ("a.py --fast", True)):
-        project.run(text.format(other=other))
+        keys = f"runs: 1, warmup: 0, with: {{command: python3 a.py}}, candidate: python3 {other}"
+        project.run(flow(baseline=f"{{id: bench, uses: command, {keys}}}"))
         assert project.events()[-2].get("identical", False) is identical
 
 
 def test_long_shell_text_with_a_candidate_is_no_file_name(project: Project) -> None:
     text = "echo /ms=1 " + "x" * 5000
-    result = project.run(
-        bench(f"candidate: {{command: '{text}'}}", text, '{regex: "ms=(?P<time>.)", units: {time: ms}}')
-    )
+    parse = '{regex: "ms=(?P<time>.)", units: {time: ms}}'
+    result = project.run(bench(f"candidate: {{command: '{text}'}}", text, parse))
     assert result.steps[0].status == "done"
 
 
 def test_a_benchmark_that_only_one_side_has_turns_up_by_name(project: Project) -> None:
-    text = bench(
-        "candidate: {{command: \"printf '%s=1\\n' {candidate}\"}}",
-        "printf '%s=1\\n' {baseline}",
-        '{{regex: "(?P<benchmark>[a-z]+)=(?P<time>.*)", units: {{time: ms}}}}',
-    )
-    result = project.run(text.format(baseline="kept gone", candidate="kept"))
+    def compared(baseline: str, candidate: str) -> Result:
+        other = f"candidate: {{command: \"printf '%s=1\\\\n' {candidate}\"}}"
+        return project.run(bench(other, f"printf '%s=1\\n' {baseline}", NAMED))
+
+    result = compared("kept gone", "kept")
     assert row(result, "gone", "time").decision == "removed"
     assert "no longer measured: gone time" in result.reason_texts
     assert result.verdict == "error"
-    result = project.run(text.format(baseline="kept", candidate="kept fresh"))
+    result = compared("kept", "kept fresh")
     assert (row(result, "fresh", "time").decision, row(result, "fresh", "time").level) == ("new", "ok")
     assert result.reason_texts == ["unproven: kept time: not settled after 2 pairs, too few to tell"]
 
 
 def test_an_expected_benchmark_that_does_not_appear_is_an_error(project: Project) -> None:
-    parse = '{regex: "(?P<benchmark>[a-z]+)=(?P<time>.*)", units: {time: ms}}'
-    result = project.run(bench("expect: [a, 'b*']", "echo a=1", parse))
+    result = project.run(bench("expect: [a, 'b*']", "echo a=1", NAMED))
     assert result.verdict == "error"
     assert result.reason_texts == ["expected benchmark did not appear: b* (step bench)"]
 
 
 def test_matrix_cells_are_benchmarks_of_their_own(project: Project) -> None:
-    result = project.run(
-        "targets: {'bench*': {time: <1s}}"
-        + bench("matrix: {n: [1, 20]}", "echo ms=${{ matrix.n }}", '{regex: "ms=(?P<time>.*)", units: {time: ms}}')
-    )
+    text = bench("matrix: {n: [1, 20]}", "echo ms=${{ matrix.n }}", READ)
+    result = project.run(f"targets: {{'bench*': {{time: <1s}}}}{text}")
     assert samples(result, "bench[n=1]", "time") == [0.001] * 2
     assert samples(result, "bench[n=20]", "time") == [0.02] * 2
     assert {target.benchmark for target in result.targets} == {"bench[n=1]", "bench[n=20]"}
 
 
-SAME = """
-stages:
-  baseline:
-    - {{id: one, run: ls, runs: 1, warmup: 0}}
-  verify:
-    - id: same
-      uses: same-output
-      with: {{command: {command}, {options}}}
-      {keys}
-"""
+def compared_outputs(project: Project, command: str, options: str, keys: str) -> tuple[str, str | None, str]:
+    """Return the status of a check whether the outputs of a command are the same, the verdict, and the detail."""
+    check = f"{{id: same, uses: same-output, with: {{command: {command}, {options}}}, {keys}}}"
+    result = project.run(flow(baseline="{id: one, run: ls, runs: 1, warmup: 0}", verify=check))
+    (found,) = result.verification
+    return found.status, result.verdict, found.detail
+
+
+EMPTY = "both outputs are empty, so the comparison proves nothing"
+WANT = "expected: want"
+FILE = "shell: true, files: [out]"
 
 
 @pytest.mark.parametrize(
     ("command", "options", "keys", "status", "detail"),
     [
-        ("echo 1.0 x", "expected: want", "", "passed", "3 outputs the same as want"),
-        ("echo 1.1 x", "expected: want", "", "failed", "baseline: line 1: expected '1.0 x', got '1.1 x'"),
-        ("echo 1.1 x", "expected: want, absolute: 0.2", "", "passed", "3 outputs the same as want"),
-        ("echo 1.1 x", "expected: want, absolute: 0.2, runs: 1", "", "passed", "1 output the same as want"),
-        ("echo 1.1 x", "expected: want, relative: 0.01", "", "failed", "differs by 0.1, more than the allowed 0.01"),
-        ("echo 1.1 y", "expected: want, absolute: 0.2", "", "failed", "line 1"),
-        ("'true'", "expected: want", "", "failed", "the output is empty"),
+        ("echo 1.0 x", WANT, "", "passed", "3 outputs the same as want"),
+        ("echo 1.1 x", WANT, "", "failed", "baseline: line 1: expected '1.0 x', got '1.1 x'"),
+        ("echo 1.1 x", f"{WANT}, absolute: 0.2", "", "passed", "3 outputs the same as want"),
+        ("echo 1.1 x", f"{WANT}, absolute: 0.2, runs: 1", "", "passed", "1 output the same as want"),
+        ("echo 1.1 x", f"{WANT}, relative: 0.01", "", "failed", "differs by 0.1, more than the allowed 0.01"),
+        ("echo 1.1 y", f"{WANT}, absolute: 0.2", "", "failed", "line 1"),
+        ("'true'", WANT, "", "failed", "the output is empty"),
         ("echo 1", "runs: 3", "", "passed", "2 outputs the same as the baseline's"),
         ("date +%N", "runs: 9", "", "failed", "line 1"),
         ("echo 1", "", "candidate: echo 1", "passed", "3 outputs the same as the baseline's"),
         ("echo 1", "runs: 4", "candidate: echo 1", "passed", "7 outputs the same as the baseline's"),
         ("echo 1", "", "candidate: echo 2", "failed", "candidate: line 1: expected '1', got '2'"),
         ("echo 1", "", "candidate: 'false'", "failed", "false exited with 1"),
+        # Wrong in every third run, so that the first two runs pass.
+        (
+            "echo right",
+            "",
+            "candidate: bash now-and-then",
+            "failed",
+            "candidate: line 1: expected 'right', got 'wrong'",
+        ),
+        ("'true'", "", "candidate: 'true'", "failed", f"candidate: {EMPTY}"),
+        ("'true'", "allow-empty: true", "candidate: 'true'", "passed", "3 outputs the same as the baseline's"),
+        ("'true'", "expected: none", "candidate: 'true'", "failed", f"baseline: {EMPTY}"),
     ],
 )
 def test_same_output(project: Project, command: str, options: str, keys: str, status: str, detail: str) -> None:
-    project.write("want", "1.0 x\n")
-    result = project.run(SAME.format(command=command, options=options, keys=keys))
-    assert (result.verification[0].status, result.verdict) == (status, "pass" if status == "passed" else "fail")
-    assert detail in result.verification[0].detail
+    for name, text in {"want": "1.0 x\n", "none": "", "now-and-then": NOW_AND_THEN}.items():
+        project.write(name, text)
+    found = compared_outputs(project, command, options, keys)
+    assert found[:2] == (status, "pass" if status == "passed" else "fail")
+    assert detail in found[2]
 
 
-def test_output_that_is_wrong_now_and_then_is_found(project: Project) -> None:
-    # Wrong in every third run, so that the first two runs pass.
-    text = "echo x >> ran; test $(wc -l < ran) -eq 3 && echo wrong || echo right"
-    project.write("now-and-then", text)
-    result = project.run(SAME.format(command="echo right", options="", keys="candidate: bash now-and-then"))
-    assert result.verification[0].detail == "candidate: line 1: expected 'right', got 'wrong'"
-
-
-EMPTY = "both outputs are empty, so the comparison proves nothing"
-
-
-@pytest.mark.parametrize(
-    ("options", "status", "detail"),
-    [
-        ("", "failed", f"candidate: {EMPTY}"),
-        ("allow-empty: true", "passed", "3 outputs the same as the baseline's"),
-        ("expected: none", "failed", f"baseline: {EMPTY}"),
-    ],
-)
-def test_empty_output_proves_nothing(project: Project, options: str, status: str, detail: str) -> None:
-    project.write("none", "")
-    result = project.run(SAME.format(command="'true'", options=options, keys="candidate: 'true'"))
-    assert (result.verification[0].status, result.verdict) == (status, "pass" if status == "passed" else "fail")
-    assert detail in result.verification[0].detail
+NOW_AND_THEN = "echo x >> ran; test $(wc -l < ran) -eq 3 && echo wrong || echo right"
 
 
 @pytest.mark.parametrize(
     ("candidate", "options", "status", "detail"),
     [
-        ("echo 1.0 > out", "", "passed", "3 outputs the same as the baseline's"),
-        ("echo 1.1 > out", "", "failed", "candidate: out: line 1: expected '1.0', got '1.1'"),
-        ("echo 1.1 > out", "relative: 0.2", "passed", "3 outputs"),
-        ("echo 1.0 > out; echo said", "", "failed", "candidate: 1 line instead of 0"),
-        ("echo 1.0", "", "failed", "candidate: the command did not write out"),
-        ("rm out", "", "failed", "candidate: the command did not write out"),
-        (": > out", "", "failed", "candidate: out: the output is empty"),
+        ("echo 1.0 > out", FILE, "passed", "3 outputs the same as the baseline's"),
+        ("echo 1.1 > out", FILE, "failed", "candidate: out: line 1: expected '1.0', got '1.1'"),
+        ("echo 1.1 > out", f"{FILE}, relative: 0.2", "passed", "3 outputs"),
+        ("echo 1.0 > out; echo said", FILE, "failed", "candidate: 1 line instead of 0"),
+        ("echo 1.0", FILE, "failed", "candidate: the command did not write out"),
+        ("rm out", FILE, "failed", "candidate: the command did not write out"),
+        (": > out", FILE, "failed", "candidate: out: the output is empty"),
+        ("", "shell: true, files: out, runs: 2", "failed", f"baseline: out: {EMPTY}"),
     ],
 )
 def test_files_that_a_program_writes_are_compared(
     project: Project, candidate: str, options: str, status: str, detail: str
 ) -> None:
-    keys = f"candidate: {json.dumps(candidate)}"
-    chosen = ", ".join(filter(None, ("shell: true, files: [out]", options)))
-    result = project.run(SAME.format(command="echo 1.0 > out", options=chosen, keys=keys))
-    assert (result.verification[0].status, result.verdict) == (status, "pass" if status == "passed" else "fail")
-    assert detail in result.verification[0].detail
+    command, keys = ("echo 1.0 > out", f"candidate: {json.dumps(candidate)}") if candidate else ("': > out'", "")
+    found = compared_outputs(project, command, options, keys)
+    assert found[:2] == (status, "pass" if status == "passed" else "fail")
+    assert detail in found[2]
 
 
-def test_an_empty_file_proves_nothing(project: Project) -> None:
-    options = "shell: true, files: out, runs: 2"
-    result = project.run(SAME.format(command="': > out'", options=options, keys=""))
-    assert f"baseline: out: {EMPTY}" in result.verification[0].detail
-
-
-def test_same_output_with_nothing_to_compare_is_an_error(project: Project) -> None:
-    for options in ("", "expected: none.txt"):
-        result = project.run(SAME.format(command="echo 1", options=options, keys=""))
-        assert result.verdict == "error"
+@pytest.mark.parametrize("options", ["", "expected: none.txt"])
+def test_same_output_with_nothing_to_compare_is_an_error(project: Project, options: str) -> None:
+    assert compared_outputs(project, "echo 1", options, "")[1] == "error"
 
 
 def test_interrupted_while_sampling_keeps_the_samples_and_never_passes(project: Project) -> None:
@@ -374,8 +338,6 @@ def test_interrupted_while_sampling_keeps_the_samples_and_never_passes(project: 
         count = project.folder / "count"
         while not stopping.is_set():
             if count.exists() and len(count.read_text()) > 12:
-                import signal
-
                 signal.pthread_kill(main, signal.SIGINT)
                 return
             time.sleep(0.01)
@@ -383,10 +345,8 @@ def test_interrupted_while_sampling_keeps_the_samples_and_never_passes(project: 
     killer = threading.Thread(target=interrupt)
     killer.start()
     try:
-        finished = project.finish(
-            bench("", "./slow", '{regex: "ms=(?P<time>.*)", units: {time: ms}}').replace("runs: 2", "runs: 2000")
-            + "  verify: [{id: tests, run: 'true'}]\n"
-        )
+        text = bench("", "./slow", READ).replace("runs: 2", "runs: 2000")
+        finished = project.finish(f"{text}  verify: [{{id: tests, run: 'true'}}]\n")
     finally:
         stopping.set()
         killer.join()
@@ -402,20 +362,15 @@ def test_interrupted_while_sampling_keeps_the_samples_and_never_passes(project: 
 
 
 def test_judging_again_any_part_of_the_events_gives_a_result_or_a_clear_error(project: Project, tmp_path: Path) -> None:
-    from perfflow.model.errors import UserError
-
     project.write("want", "1\n")
     finished = project.finish(
-        bench("candidate: {command: echo ms=2}", "echo ms=1", '{regex: "ms=(?P<time>.*)", units: {time: ms}}')
+        printing(1, "candidate: {command: echo ms=2}")
         + "  profile: [{id: heap, uses: massif, with: {command: /bin/true}}]\n"
         + "  verify: [{id: same, uses: same-output, with: {command: echo 1, expected: want}}]\n"
     )
     events = (finished.folder / "events.jsonl").read_bytes()
-    assert (
-        to_text(result_of_events(finished.folder))
-        == (finished.folder / "result.json").read_text()
-        == to_text(finished.result)
-    )
+    stored = (finished.folder / "result.json").read_text()
+    assert to_text(result_of_events(finished.folder)) == stored == to_text(finished.result)
     ends = [number + 1 for number, letter in enumerate(events) if letter == ord("\n")]
     part = tmp_path / "part"
     part.mkdir()
@@ -433,44 +388,39 @@ def test_judging_again_any_part_of_the_events_gives_a_result_or_a_clear_error(pr
 
 
 @pytest.mark.parametrize(
-    ("damage", "said"),
+    ("old", "new", "said"),
     [
-        (lambda text: text.replace('"event":"sample"', '"event":"sample",,', 1), "damaged line"),
-        (lambda text: text.replace('"steps":', '"stepz":', 1), "KeyError: 'steps'"),
-        (lambda text: text.replace('"value":0.001', '"walue":0.001', 1), "KeyError: 'value'"),
-        (lambda text: text.replace('"value":0.001', '"value":"fast"', 1), "Error"),
-        (lambda text: text.replace('"status":"done"', '"status":"odd"', 1), "odd"),
-        (lambda text: text.replace('"criteria":{', '"criteria":{"x":1},"criteria2":{', 1), "KeyError"),
-        (lambda text: "[" * 100_000 + "\n" + text, "damaged line"),
-        (lambda text: text[:0], "holds no run"),
-        (lambda text: '{"some": "other file"}\n' + text[:0], "holds no run"),
+        ('"event":"sample"', '"event":"sample",,', "damaged line"),
+        ('"steps":', '"stepz":', "KeyError: 'steps'"),
+        ('"value":0.001', '"walue":0.001', "KeyError: 'value'"),
+        ('"value":0.001', '"value":"fast"', "Error"),
+        ('"status":"done"', '"status":"odd"', "odd"),
+        ('"criteria":{', '"criteria":{"x":1},"criteria2":{', "KeyError"),
+        ("", "[" * 100_000 + "\n", "damaged line"),
+        (None, "", "holds no run"),
+        (None, '{"some": "other file"}\n', "holds no run"),
     ],
 )
-def test_damaged_events_are_a_clear_error(project: Project, damage: object, said: str) -> None:
-    from perfflow.model.errors import UserError
-
-    finished = project.finish(bench("", "echo ms=1", '{regex: "ms=(?P<time>.*)", units: {time: ms}}'))
+def test_damaged_events_are_a_clear_error(project: Project, old: str | None, new: str, said: str) -> None:
+    """``old`` is replaced by ``new``; None is the whole file."""
+    finished = project.finish(printing(1))
     events = finished.folder / "events.jsonl"
-    assert callable(damage)
-    events.write_text(damage(events.read_text()))
+    events.write_text(new if old is None else events.read_text().replace(old, new, 1))
     with pytest.raises(UserError) as caught:
         result_of_events(finished.folder)
     assert said in str(caught.value)
     assert str(events) in str(caught.value)
-
-
-def test_events_that_are_gone_are_a_clear_error(project: Project) -> None:
-    from perfflow.model.errors import UserError
-
+    events.unlink()
     with pytest.raises(UserError, match="No such file"):
-        result_of_events(project.folder)
+        result_of_events(finished.folder)
 
 
 def test_progress_is_told_between_rounds(project: Project) -> None:
-    project.run(
-        "stages:\n  baseline:\n    - {id: a, uses: command, runs: 3, with: {command: 'true'}, candidate: 'true'}\n"
-        "    - {id: b, uses: command, runs: 2, with: {command: 'true'}}\n"
-    )
+    steps = [
+        "{id: a, uses: command, runs: 3, with: {command: 'true'}, candidate: 'true'}",
+        "{id: b, uses: command, runs: 2, with: {command: 'true'}}",
+    ]
+    project.run(flow(baseline=steps))
     told = [(taken.benchmark, taken.count, taken.unit) for taken in project.told.taken]
     assert told == [("a", 1, "pair"), ("a", 2, "pair"), ("a", 3, "pair"), ("b", 1, "run"), ("b", 2, "run")]
     assert project.told.steps_to_come == project.told.granted_to == ["a", "b"]

@@ -13,8 +13,7 @@ import pytest
 from perfflow.execute.loaded_code import UNSEEN
 from perfflow.model.result import Result
 from perfflow.session.own_code import SAME_CODE
-from tests.repositories import git
-from tests.session.project import Project, row, step
+from tests.session.project import Project, both, flow, row, step
 
 PARSE = "parse: {regex: 'cost (?P<cost>[\\d.]+)', units: {cost: '1'}, better: {cost: lower}}"
 SETUPTOOLS = """
@@ -48,27 +47,26 @@ def pip(*words: str) -> None:
 
 
 @pytest.fixture
-def tree(project: Project, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> Project:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+def tree(tree: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
     monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
     for name in ("PYTHONPATH", "PYTHONSAFEPATH"):
         monkeypatch.delenv(name, raising=False)
-    git(project.folder, "init", "-q", "-b", "main")
-    project.write(".gitignore", ".venv\n*.egg-info\nbuild\n.perfflow\nflow.yaml\n__pycache__\n")
-    return project
+    tree.write(".gitignore", ".venv\n*.egg-info\nbuild\nrigs\n.perfflow\nflow.yaml\n__pycache__\n")
+    return tree
 
 
 def two_revisions(project: Project, *, home: str = "src", settings: str = SETUPTOOLS) -> None:
-    """Base costs 100, head 120; the user's tree is at head, with a further edit that costs 500."""
-    project.write("pyproject.toml", settings)
-    project.write(f"{home}/shop/__init__.py", "")
-    project.write("bench.py", "from shop import price\nprice.main()\n")
-    for number, name in ((100, "main"), (120, "topic")):
-        if name == "topic":
-            git(project.folder, "checkout", "-qb", "topic")
-        project.write(f"{home}/shop/price.py", PRICE % number)
-        git(project.folder, "add", "-A")
-        git(project.folder, "commit", "-qm", name)
+    """Base costs 100, head 120."""
+    bench = "from shop import price\nprice.main()\n"
+    files = {"pyproject.toml": settings, f"{home}/shop/__init__.py": "", "bench.py": bench}
+    project.commit({**files, f"{home}/shop/price.py": PRICE % 100})
+    project.branch({f"{home}/shop/price.py": PRICE % 120})
+
+
+def both_at(project: Project, files: dict[str, str]) -> None:
+    """Commit files to the topic, and let ``main`` be the same."""
+    project.commit(files)
+    project.git("branch", "-qf", "main", "topic")
 
 
 def install(project: Project, backends: Path, *words: str) -> Path:
@@ -81,29 +79,26 @@ def install(project: Project, backends: Path, *words: str) -> Path:
 
 
 def gate(project: Project, run: str, *, head: str = "", more: str = "") -> Result:
-    text = f"{head}\nstages:\n  baseline:\n    - {{id: one, run: '{run}', runs: 2, {more}{PARSE}}}\n"
+    text = flow(head, baseline=f"{{id: one, run: '{run}', runs: 2, {more}{PARSE}}}")
     return project.run(text, base="main", head="topic")
 
 
-def costs(result: Result) -> tuple[float | None, float | None]:
-    found = row(result, "one", "cost")
-    assert found.baseline is not None
-    assert found.candidate is not None
-    return found.baseline.value, found.candidate.value
+def costs(result: Result) -> tuple[float | None, ...]:
+    return tuple(side.value for side in both(row(result, "one", "cost")))
+
+
+EXACT = HATCHLING + "[tool.hatch.build]\ndev-mode-exact = true\n"
+WHEEL = HATCHLING + '[tool.hatch.build.targets.wheel]\npackages = ["src/shop"]\n'
 
 
 @pytest.mark.parametrize(
     ("settings", "options"),
     [
-        (SETUPTOOLS, ["-e", "."]),
-        pytest.param(SETUPTOOLS, ["-e", ".", "--config-settings", "editable_mode=compat"], marks=pytest.mark.long),
-        pytest.param(SETUPTOOLS, ["-e", ".", "--config-settings", "editable_mode=strict"], marks=pytest.mark.long),
-        pytest.param(
-            HATCHLING + '[tool.hatch.build.targets.wheel]\npackages = ["src/shop"]\n',
-            ["-e", "."],
-            marks=pytest.mark.long,
-        ),
-        pytest.param(HATCHLING + "[tool.hatch.build]\ndev-mode-exact = true\n", ["-e", "."], marks=pytest.mark.long),
+        (SETUPTOOLS, []),
+        pytest.param(SETUPTOOLS, ["--config-settings", "editable_mode=compat"], marks=pytest.mark.long),
+        pytest.param(SETUPTOOLS, ["--config-settings", "editable_mode=strict"], marks=pytest.mark.long),
+        pytest.param(WHEEL, [], marks=pytest.mark.long),
+        pytest.param(EXACT, [], marks=pytest.mark.long),
     ],
     ids=["setuptools", "setuptools-compat", "setuptools-strict", "hatchling", "hatchling-exact"],
 )
@@ -111,7 +106,7 @@ def test_an_editable_install_of_the_users_tree_stands_back(
     tree: Project, backends: Path, settings: str, options: list[str]
 ) -> None:
     two_revisions(tree, settings=settings)
-    own = install(tree, backends, *options)
+    own = install(tree, backends, "-e", ".", *options)
     for command in (f"{own} bench.py", str(own.with_name("shop-cost"))):
         assert costs(gate(tree, command)) == (100, 120)
 
@@ -119,25 +114,22 @@ def test_an_editable_install_of_the_users_tree_stands_back(
 @pytest.mark.parametrize(
     ("home", "settings"),
     [
-        ("", ""),
-        pytest.param("lib", '[tool.setuptools]\npackage-dir = {"" = "lib"}\n', marks=pytest.mark.long),
-        pytest.param("python", '[tool.setuptools.packages.find]\nwhere = ["python"]\n', marks=pytest.mark.long),
+        (".", 'packages = ["shop"]\n'),
+        pytest.param("lib", 'package-dir = {"" = "lib"}\n', marks=pytest.mark.long),
+        pytest.param("python", 'packages.find.where = ["python"]\n', marks=pytest.mark.long),
     ],
 )
 def test_a_copy_in_the_environment_stands_back_wherever_the_package_lies(
     tree: Project, backends: Path, home: str, settings: str
 ) -> None:
-    two_revisions(
-        tree, home=home or ".", settings=SETUPTOOLS + (settings or '[tool.setuptools]\npackages = ["shop"]\n')
-    )
+    two_revisions(tree, home=home, settings=f"{SETUPTOOLS}[tool.setuptools]\n{settings}")
     own = install(tree, backends, ".")
     assert costs(gate(tree, f"cd / && {own.with_name('shop-cost')}")) == (100, 120)
 
 
 def refused(result: Result) -> str:
     assert result.verdict == "error"
-    (reason,) = (item.reason for item in result.steps if item.id == "one")
-    return reason
+    return step(result, "one").reason
 
 
 def test_a_copy_that_is_all_there_is_to_find_is_an_error(tree: Project, backends: Path) -> None:
@@ -167,6 +159,13 @@ print(subprocess.run([sys.executable, {script!r}], capture_output=True, text=Tru
 """
 
 
+def stray(tree: Project, program: str) -> str:
+    """Write a program outside of the tree; return the command that runs it."""
+    path = tree.folder.parent / "stray.py"
+    path.write_text(program.format(source=f"{tree.folder}/src", script=f"{tree.folder}/bench.py"))
+    return f"{sys.executable} {path}"
+
+
 @pytest.mark.parametrize(
     ("program", "module"),
     [
@@ -181,9 +180,7 @@ def test_code_of_the_users_tree_is_an_error_with_module_path_and_remedy(
     tree: Project, program: str, module: str
 ) -> None:
     two_revisions(tree)
-    stray = tree.folder.parent / "stray.py"
-    stray.write_text(program.format(source=f"{tree.folder}/src", script=f"{tree.folder}/bench.py"))
-    said = refused(gate(tree, f"{sys.executable} {stray}"))
+    said = refused(gate(tree, stray(tree, program)))
     place = re.escape(f"on base: code of another tree ran: {module} from {tree.folder}/")
     assert re.match(rf"{place}\S+\.py[;,]", said), said
     assert "worktree: {share: [...]}" in said
@@ -200,10 +197,8 @@ from shop import price
 
 def test_a_run_repeated_after_a_timeout_is_checked_as_well(tree: Project) -> None:
     two_revisions(tree)
-    stray = tree.folder.parent / "stray.py"
-    stray.write_text(UNREAD.format(source=f"{tree.folder}/src"))
-    one = f"{{id: one, uses: command, runs: 2, timeout: 2s, with: {{command: '{sys.executable} {stray}'}}}}"
-    said = refused(tree.run(f"stages: {{baseline: [{one}]}}\n", base="main", head="topic"))
+    one = f"{{id: one, uses: command, runs: 2, timeout: 2s, with: {{command: '{stray(tree, UNREAD)}'}}}}"
+    said = refused(tree.run(flow(baseline=one), base="main", head="topic"))
     assert said.startswith(f"on base: code of another tree ran: shop from {tree.folder}/")
 
 
@@ -247,13 +242,10 @@ PyMODINIT_FUNC PyInit_fast(void) { return PyModule_Create(&module); }
 @pytest.mark.skipif(not shutil.which("cc"), reason="needs a C compiler")
 def test_an_extension_built_in_the_users_tree_is_an_error(tree: Project, backends: Path) -> None:
     tree.write(".gitignore", (tree.folder / ".gitignore").read_text() + "*.so\n")
-    tree.write("fast.c", EXTENSION)
     module = 'setuptools.Extension("fast", ["fast.c"], py_limited_api=True)'
-    tree.write("setup.py", f"import setuptools\nsetuptools.setup(ext_modules=[{module}])\n")
-    tree.write("bench.py", "import fast\nprint('cost', 1)\n")
-    git(tree.folder, "add", "-A")
-    git(tree.folder, "commit", "-qm", "main")
-    git(tree.folder, "checkout", "-qb", "topic")
+    setup = f"import setuptools\nsetuptools.setup(ext_modules=[{module}])\n"
+    tree.commit({"fast.c": EXTENSION, "setup.py": setup, "bench.py": "import fast\nprint('cost', 1)\n"})
+    tree.git("checkout", "-qb", "topic")
     # An older pip would run setup.py itself, which requires pip in the environment.
     own = install(tree, backends, "-e", ".", "--use-pep517", "--config-settings", "editable_mode=compat")
     (built,) = tree.folder.glob("fast*.so")
@@ -264,26 +256,20 @@ def test_an_extension_built_in_the_users_tree_is_an_error(tree: Project, backend
 def test_a_suite_that_imports_the_users_tree_is_an_error(tree: Project) -> None:
     two_revisions(tree)
     suite = "def test_price(benchmark):\n    from shop import price\n    benchmark(int)\n"
-    tree.write("test_shop.py", suite)
-    git(tree.folder, "add", "-A")
-    git(tree.folder, "commit", "-qm", "suite")
-    git(tree.folder, "branch", "-qf", "main", "topic")
+    both_at(tree, {"test_shop.py": suite})
     tree.write("test_shop.py", f"import sys\nsys.path.insert(0, {str(tree.folder / 'src')!r})\n{suite}")
-    with_ = "{paths: test_shop.py, args: -p pytest_benchmark.plugin --benchmark-max-time=0.001}"
-    alone = '{PYTEST_DISABLE_PLUGIN_AUTOLOAD: "1"}'
-    text = f"stages:\n  baseline:\n    - {{id: one, uses: pytest-benchmark, with: {with_}, env: {alone}, runs: 1}}\n"
+    with_ = "with: {paths: test_shop.py, args: -p pytest_benchmark.plugin --benchmark-max-time=0.001}"
+    alone = 'env: {PYTEST_DISABLE_PLUGIN_AUTOLOAD: "1"}'
+    text = flow(baseline=f"{{id: one, uses: pytest-benchmark, {with_}, {alone}, runs: 1}}")
     assert "shop from" not in step(tree.run(text, base="main", head="topic"), "one").reason
-    said = refused(tree.run(text, base="main"))
-    assert "on head: code of another tree ran: shop from" in said
+    assert "on head: code of another tree ran: shop from" in refused(tree.run(text, base="main"))
 
 
 def test_the_programs_own_sitecustomize_runs_as_ever(tree: Project) -> None:
     two_revisions(tree)
-    tree.write("sitecustomize.py", "import sys\nsys.mine = (__name__, __file__, __spec__.name)\n")
-    tree.write("bench.py", "import sys, sitecustomize\nassert sys.mine[1] == sitecustomize.__file__\nprint('cost 1')\n")
-    git(tree.folder, "add", "-A")
-    git(tree.folder, "commit", "-qm", "custom")
-    git(tree.folder, "branch", "-qf", "main", "topic")
+    custom = "import sys\nsys.mine = (__name__, __file__, __spec__.name)\n"
+    bench = "import sys, sitecustomize\nassert sys.mine[1] == sitecustomize.__file__\nprint('cost 1')\n"
+    both_at(tree, {"sitecustomize.py": custom, "bench.py": bench})
     result = gate(tree, f"{sys.executable} bench.py")
     assert costs(result) == (1, 1)
     assert SAME_CODE in step(result, "one").warnings
@@ -298,32 +284,24 @@ def test_a_path_set_in_the_command_itself_is_an_error(tree: Project) -> None:
 
 def test_a_candidates_check_that_tests_the_users_tree_fails(tree: Project) -> None:
     two_revisions(tree)
-    text = f"""
-stages:
-  verify:
-    - {{id: test, run: "PYTHONPATH={tree.folder}/src {sys.executable} bench.py"}}
-"""
-    result = tree.run(text, base="main", head="topic")
-    assert step(result, "test").status == "failed"
-    assert f"price from {tree.folder}/src/shop/price.py" in step(result, "test").reason
+    check = f'{{id: test, run: "PYTHONPATH={tree.folder}/src {sys.executable} bench.py"}}'
+    found = step(tree.run(flow(verify=check), base="main", head="topic"), "test")
+    assert found.status == "failed"
+    assert f"price from {tree.folder}/src/shop/price.py" in found.reason
 
 
 def test_what_the_workflow_puts_on_the_path_comes_after_the_tree(tree: Project) -> None:
     two_revisions(tree)
-    stray = tree.folder.parent / "stray" / "shop"
-    stray.mkdir(parents=True)
-    (stray / "__init__.py").write_text("")
-    (stray / "price.py").write_text(PRICE % 7)
-    for value in (str(stray.parent), f"{tree.folder}/src", "src"):
+    elsewhere = tree.folder.parent / "stray"
+    for name, text in {"__init__.py": "", "price.py": PRICE % 7}.items():
+        tree.write(str(elsewhere / "shop" / name), text)
+    for value in (str(elsewhere), f"{tree.folder}/src", "src"):
         assert costs(gate(tree, f"{sys.executable} bench.py", more=f"env: {{PYTHONPATH: '{value}'}}, ")) == (100, 120)
 
 
 def test_what_is_shared_may_be_loaded(tree: Project) -> None:
     two_revisions(tree)
-    tree.write(".gitignore", (tree.folder / ".gitignore").read_text() + "rigs\n")
-    git(tree.folder, "add", "-A")
-    git(tree.folder, "commit", "-qm", "ignore")
-    git(tree.folder, "branch", "-qf", "main", "topic")
+    both_at(tree, {})
     tree.write("rigs/rig.py", "from shop import price\nprice.main()\n")
     head = "worktree: {share: [rigs]}"
     assert costs(gate(tree, f"{sys.executable} rigs/rig.py", head=head)) == (120, 120)
@@ -331,51 +309,32 @@ def test_what_is_shared_may_be_loaded(tree: Project) -> None:
 
 def test_both_sides_running_the_same_code_is_said(tree: Project) -> None:
     two_revisions(tree)
-    tree.write("other.py", "print('cost', 3)\n")
-    git(tree.folder, "add", "-A")
-    git(tree.folder, "commit", "-qm", "other")
-    git(tree.folder, "branch", "-qf", "main", "topic~1")
-    git(tree.folder, "checkout", "-q", "main")
-    git(tree.folder, "checkout", "-q", "topic")
-    same = gate(tree, f"{sys.executable} bench.py")
-    assert SAME_CODE in step(same, "one").warnings
-    git(tree.folder, "branch", "-qf", "main", "topic~2")
-    changed = gate(tree, f"{sys.executable} bench.py")
-    assert SAME_CODE not in step(changed, "one").warnings
+    tree.commit({"other.py": "print('cost', 3)\n"})
+    for base, is_same in (("topic~1", True), ("topic~2", False)):
+        tree.git("branch", "-qf", "main", base)
+        assert (SAME_CODE in step(gate(tree, f"{sys.executable} bench.py"), "one").warnings) == is_same
 
 
 @pytest.mark.parametrize("flag", ["-I", "-E", "-S"])
 def test_a_python_that_ignores_the_path_is_told_of(tree: Project, flag: str) -> None:
     two_revisions(tree)
-    tree.write("alone.py", "print('cost', 3)\n")
-    git(tree.folder, "add", "-A")
-    git(tree.folder, "commit", "-qm", "alone")
-    git(tree.folder, "branch", "-qf", "main", "topic")
-    text = f"stages:\n  baseline:\n    - {{id: one, argv: [{sys.executable}, {flag}, alone.py], runs: 3, {PARSE}}}\n"
-    warnings = step(tree.run(text, base="main", head="topic"), "one").warnings
-    assert UNSEEN in warnings
+    both_at(tree, {"alone.py": "print('cost', 3)\n"})
+    text = flow(baseline=f"{{id: one, argv: [{sys.executable}, {flag}, alone.py], runs: 3, {PARSE}}}")
+    assert UNSEEN in step(tree.run(text, base="main", head="topic"), "one").warnings
 
 
 def test_a_candidate_is_measured_and_checked_by_its_own_code(tree: Project, backends: Path) -> None:
     two_revisions(tree)
     own = install(tree, backends, "-e", ".")
-    tree.write("check.py", "import os\nfrom shop import price\nassert price.__file__.startswith(os.getcwd())\n")
-    git(tree.folder, "add", "-A")
-    git(tree.folder, "commit", "-qm", "check")
-    text = f"""
-targets: {{one: {{cost: <60}}}}
-stages:
-  baseline:
-    - {{id: one, run: "{own} bench.py", runs: 8, {PARSE}}}
-  profile:
-    - {{id: cpu, run: "true"}}
-  optimize:
-    objective: one cost
-    steps:
-      - {{id: half, technique: algorithm, why: half the price, run: "sed -i s/120/50/ src/shop/price.py"}}
-  verify:
-    - {{id: check, run: "{own} check.py"}}
-"""
-    result = tree.run(text)
+    tree.commit({"check.py": "import os\nfrom shop import price\nassert price.__file__.startswith(os.getcwd())\n"})
+    half = '{id: half, technique: algorithm, why: half the price, run: "sed -i s/120/50/ src/shop/price.py"}'
+    text = flow(
+        "targets: {one: {cost: <60}}",
+        baseline=f'{{id: one, run: "{own} bench.py", runs: 8, {PARSE}}}',
+        profile='{id: cpu, run: "true"}',
+        optimize=half,
+        verify=f'{{id: check, run: "{own} check.py"}}',
+    )
+    result = tree.run(text.replace(f"    - {half}", f"    objective: one cost\n    steps:\n      - {half}"))
     assert [(item.id, item.decision) for item in result.optimizations] == [("half", "accepted")]
     assert [item.reason for item in result.steps if item.status == "failed"] == []

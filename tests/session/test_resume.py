@@ -3,32 +3,19 @@
 from __future__ import annotations
 
 import json
-import math
 import os
-import random
 import time
-from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from perfflow.jobs.compare.compare_stored import Question, workflow_of
 from perfflow.jobs.rejudge.rejudge import rejudge
 from perfflow.model.errors import UserError
-from perfflow.model.readings import Reading, Side
-from perfflow.plan.plan import Plan
-from perfflow.sampling.pairs import BenchmarkToSample, PairScheduler, Request, Take
-from perfflow.sampling.sampling import StepSampling
-from perfflow.sampling.stop_rule import BUDGET, StopRule
-from perfflow.session.open_workflow import open_workflow
-from perfflow.stats.paired_test import MANY
 from perfflow.store.run_folder import find, reopen
-from tests.session.project import Project, samples, step
+from tests.session.project import Project, cut, samples, step
 
 COUNTING = "n=$(cat count 2>/dev/null || echo 0); echo $((n + 1)) > count; echo ms=$((n + 1))"
 FLOW = f"""
@@ -48,23 +35,22 @@ stages:
 """
 
 
-def cut(folder: Path, keep: int, torn: str = "") -> None:
-    """Leave the events as kill -9 would: a number of samples, and perhaps a part of the next line."""
-    lines = (folder / "events.jsonl").read_text().splitlines()
-    places = [number for number, line in enumerate(lines) if '"event":"sample"' in line]
-    end = places[keep - 1] + 1 if keep else places[0]
-    (folder / "events.jsonl").write_text("".join(f"{line}\n" for line in lines[:end]) + torn)
+def _edit_opening(folder: Path, edit: Callable[[dict[str, Any]], None]) -> Path:
+    """Edit the first event of a run."""
+    events = folder / "events.jsonl"
+    opening, *others = events.read_text().splitlines(keepends=True)
+    told = json.loads(opening)
+    edit(told)
+    events.write_text("".join([json.dumps(told) + "\n", *others]))
+    return events
 
 
 def test_the_pause_before_a_resumption_is_no_part_of_the_duration(project: Project) -> None:
     first = project.finish(FLOW)
     cut(first.folder, 5)
-    events = first.folder / "events.jsonl"
-    opening, *others = events.read_text().splitlines(keepends=True)
     began = time.time() - 7200
-    told = json.loads(opening)
-    told["run"]["started"] = datetime.fromtimestamp(began, UTC).isoformat()
-    events.write_text("".join([json.dumps(told) + "\n", *others]))
+    started = datetime.fromtimestamp(began, UTC).isoformat()
+    events = _edit_opening(first.folder, lambda opening: opening["run"].update(started=started))
     # It ran for 100 s before it was killed.
     os.utime(events, (began + 100, began + 100))
     again = project.finish(FLOW, resume=first.folder).result
@@ -97,10 +83,12 @@ def test_what_is_done_is_not_done_again(project: Project, keep: int, torn: str) 
     assert len(again.result.run.resumed) == 1
 
 
-def test_a_finished_run_has_nothing_left_to_do(project: Project) -> None:
+def test_a_finished_run_has_nothing_left_to_do_and_is_written_by_one_perfflow(project: Project) -> None:
     first = project.finish(FLOW)
     counted = (project.folder / "count").read_text()
-    again = project.finish(FLOW, resume=first.folder)
+    with reopen(first.folder), pytest.raises(UserError, match="another perfflow"):
+        project.finish(FLOW, resume=first.folder)
+    again = project.finish(FLOW, resume=find(project.folder, "latest"))
     assert (project.folder / "count").read_text() == counted
     assert (project.folder / "checks").read_text() == "check\n"
     assert {item.status for item in again.result.steps} == {"cached"}
@@ -121,19 +109,11 @@ def test_what_failed_has_another_try_and_keeps_its_samples(project: Project) -> 
     assert len(samples(again.result, "bench", "time")) == 6
 
 
-def test_a_changed_workflow_is_refused(project: Project) -> None:
+def test_a_changed_workflow_and_another_machine_are_refused(project: Project) -> None:
     first = project.finish(FLOW)
     with pytest.raises(UserError, match=r"changed since this run of \S+\.yaml\n.*--resume=RUN"):
         project.finish(FLOW.replace("runs: 12", "runs: 13"), resume=first.folder)
-
-
-def test_another_machine_is_refused(project: Project) -> None:
-    first = project.finish(FLOW)
-    events = first.folder / "events.jsonl"
-    opening, *rest = events.read_text().splitlines(keepends=True)
-    data = json.loads(opening)
-    data["machine"]["cores"] = 1000
-    events.write_text(json.dumps(data) + "\n" + "".join(rest))
+    _edit_opening(first.folder, lambda opening: opening["machine"].update(cores=1000))
     with pytest.raises(UserError, match="another machine"):
         project.finish(FLOW, resume=first.folder)
 
@@ -148,63 +128,3 @@ def test_a_changed_program_is_not_mixed_with_what_was_measured(project: Project)
     assert step(again.result, "bench").status == "failed"
     assert "the measured files changed since" in step(again.result, "bench").reason
     assert again.result.verdict == "error"
-
-
-def test_one_run_is_written_by_one_perfflow(project: Project) -> None:
-    first = project.finish(FLOW)
-    with reopen(first.folder), pytest.raises(UserError, match="another perfflow"):
-        project.finish(FLOW, resume=first.folder)
-    assert project.finish(FLOW, resume=find(project.folder, "latest")).result.verdict
-
-
-@pytest.fixture(scope="module")
-def plan(tmp_path_factory: pytest.TempPathFactory) -> Plan:
-    path = tmp_path_factory.mktemp("plan") / "compare.yaml"
-    path.write_text(json.dumps(workflow_of(Question("old", "new"))))
-    return open_workflow(str(path)).plan
-
-
-def sampled(plan: Plan, names: list[str], noise: float, before: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """All events of a sampling that resumes after ``before``. The reading of a process depends only on its position."""
-    planned = plan.steps[0]
-    counts: Counter[tuple[str, Side]] = Counter()
-    for event in before:
-        counts.update((event[side.value][0]["benchmark"], side) for side in Side if side.value in event)
-
-    def taker(name: str) -> Take:
-        def take(request: Request) -> tuple[Reading, ...]:
-            number = counts[name, request.side]
-            counts[name, request.side] += 1
-            luck = random.Random(f"{name} {request.side} {number}").gauss(0, noise)
-            slower = 1.08 if name.endswith("1") and request.side is Side.CANDIDATE else 1.0
-            return (Reading("time", 0.02 * slower * math.exp(luck), name),)
-
-        return take
-
-    events: list[Mapping[str, Any]] = list(before)
-    stop_rule = StopRule(plan.criteria, planned, BUDGET, clock=lambda: 0.0)
-    sampling = StepSampling(planned.id, PairScheduler(1, warmup=0, clock=lambda: 0.0), stop_rule, events.append, {})
-    subjects = [BenchmarkToSample(name, tuple(Side), taker(name)) for name in names]
-    sampling.recall(before, subjects)
-    sampling.take_until_decided(subjects, math.inf, math.inf)
-    return [dict(event) for event in events]
-
-
-@given(st.sampled_from([1, 2, MANY + 1]), st.sampled_from([0.002, 0.02, 0.04]), st.floats(0, 1))
-def test_wherever_it_is_cut_a_sampling_ends_as_if_it_had_not_been(
-    plan: Plan, benchmarks: int, noise: float, share: float
-) -> None:
-    names = [f"b{number}" for number in range(benchmarks)]
-    whole = sampled(plan, names, noise, [])
-    assert sampled(plan, names, noise, whole[: int(share * len(whole))]) == whole
-
-
-@given(st.integers(1, 3), st.sampled_from([0.002, 0.02, 0.05]), st.floats(0, 1))
-@settings(max_examples=6)
-def test_blocks_of_expensive_programs_are_gone_on_with(plan: Plan, benchmarks: int, noise: float, share: float) -> None:
-    names = [f"b{number}" for number in range(benchmarks)]
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("perfflow.sampling.sampling.EXPENSIVE", -1.0)
-        whole = sampled(plan, names, noise, [])
-        assert {event["design"] for event in whole} == {"few"}
-        assert sampled(plan, names, noise, whole[: int(share * len(whole))]) == whole

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import os
 import socket
+import sys
 from functools import partialmethod
 from pathlib import Path
 
 import pytest
 
 from perfflow.execute.child import Spawner
-from perfflow.jobs.run.run import RunRequest, run
 from perfflow.model.errors import UserError
-from perfflow.session.open_workflow import open_workflow
-from tests.repositories import git
-from tests.session.project import Project, row, step
+from tests.session.project import Project, flow, row, samples, step
 
 SERVER = """
 import http.server, os, pathlib, sys
@@ -36,17 +35,17 @@ print("listening on", port, flush=True)
 pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else "pid").write_text(f"{os.getpid()} {port}")
 server.serve_forever()
 """
+
+
 GET = """
 import sys, urllib.request
 path = sys.argv[2] if len(sys.argv) > 2 else ""
 print(urllib.request.urlopen(f"http://127.0.0.1:{sys.argv[1]}/{path}").read().decode())
 """
-LOAD = """
-    - id: load
-      run: python3 get.py ${{ steps.server.outputs.port }}
-      runs: 2
-      parse: {regex: "(?P<latency>[0-9]+) ms", units: {latency: ms}}
-"""
+READY = '{regex: "on (?P<port>[0-9]+)"}'
+SERVED = f"{{id: server, argv: [python3, server.py], background: true, ready: {READY}}}"
+ASK = "python3 get.py ${{ steps.server.outputs.port }}"
+LATENCY = 'parse: {regex: "(?P<latency>[0-9]+) ms", units: {latency: ms}}'
 
 
 @pytest.fixture
@@ -85,36 +84,23 @@ def require_gone(file: Path) -> None:
     ],
 )
 def test_a_service_is_measured_while_it_lives_and_gone_afterwards(served: Project, ready: str) -> None:
-    result = served.run(f"""
-stages:
-  build:
-    - {{id: server, argv: [python3, server.py], background: true, ready: {ready}}}
-  baseline:
-    - id: alive
-      run: |
-        test "$(cut -d' ' -f1 pid)" = ${{{{ steps.server.outputs.pid }}}}
-        kill -0 ${{{{ steps.server.outputs.pid }}}}
-{LOAD}""")
+    pid = "${{ steps.server.outputs.pid }}"
+    alive = f"""{{id: alive, run: 'test "$(cut -d" " -f1 pid)" = {pid}; kill -0 {pid}'}}"""
+    load = f"{{id: load, run: '{ASK}', runs: 2, {LATENCY}}}"
+    result = served.run(flow(build=SERVED.replace(READY, ready), baseline=[alive, load]))
     assert [item.status for item in result.steps] == ["done"] * 3
-    assert row(result, "load", "latency").baseline.value == pytest.approx(0.003)  # type: ignore[union-attr]
+    assert samples(result, "load", "latency") == [pytest.approx(0.003)] * 2
     assert step(result, "server").outputs["pid"] == (served.folder / "pid").read_text().split()[0]
     require_gone(served.folder / "pid")
 
 
 def test_what_a_service_puts_out_before_it_is_ready_reaches_later_steps(served: Project) -> None:
-    result = served.run("""
-stages:
-  build:
-    - id: server
-      run: |
-        echo token=$PPID-x >> "$PERFFLOW_OUTPUT"
-        exec python3 server.py
-      background: true
-      ready: {regex: "^listening"}
-    - {id: said, run: "echo ${{ steps.server.outputs.token }} > said"}
-""")
-    assert (served.folder / "said").read_text().strip() == step(result, "server").outputs["token"]
-    assert step(result, "server").outputs["token"].endswith("-x")
+    run = "run: 'echo token=$PPID-x >> \"$PERFFLOW_OUTPUT\"; exec python3 server.py'"
+    said = '{id: said, run: "echo ${{ steps.server.outputs.token }} > said"}'
+    server = f'{{id: server, {run}, background: true, ready: {{regex: "^listening"}}}}'
+    token = step(served.run(flow(build=[server, said])), "server").outputs["token"]
+    assert (served.folder / "said").read_text().strip() == token
+    assert token.endswith("-x")
 
 
 @pytest.mark.parametrize(
@@ -144,16 +130,8 @@ stages:
 
 
 def test_a_status_of_500_is_no_answer(served: Project) -> None:
-    result = served.run("""
-stages:
-  build:
-    - id: server
-      argv: [python3, server.py]
-      background: true
-      timeout: 1s
-      ready: {url: "http://127.0.0.1:${{ env.PERFFLOW_PORT }}/500"}
-""")
-    assert step(result, "server").status == "timeout"
+    ready = '{url: "http://127.0.0.1:${{ env.PERFFLOW_PORT }}/500"}, timeout: 1s'
+    assert step(served.run(flow(build=SERVED.replace(READY, ready))), "server").status == "timeout"
     require_gone(served.folder / "pid")
 
 
@@ -162,28 +140,16 @@ def test_a_port_that_somebody_else_has_is_not_taken_for_the_service(project: Pro
         other.bind(("127.0.0.1", 0))
         other.listen()
         port = other.getsockname()[1]
-        result = project.run(f"""
-stages:
-  build:
-    - {{id: server, run: sleep 60, background: true, ready: {{port: {port}}}}}
-""")
+        server = f"{{id: server, run: sleep 60, background: true, ready: {{port: {port}}}}}"
+        result = project.run(flow(build=server))
     assert f"port {port} is in use before the service is started" in step(result, "server").reason
 
 
 def test_a_service_that_dies_during_a_measurement_fails_the_run_by_its_name(served: Project) -> None:
-    result = served.run("""
-stages:
-  build:
-    - {id: server, argv: [python3, server.py], background: true, ready: {regex: "on (?P<port>[0-9]+)"}}
-  baseline:
-    - id: load
-      # The connection is closed a little before the process has ended.
-      run: (python3 get.py ${{ steps.server.outputs.port }} die || true) 2> /dev/null; sleep 0.3; echo 3 ms
-      runs: 1
-      warmup: 0
-      parse: {regex: "(?P<latency>[0-9]+) ms", units: {latency: ms}}
-    - {id: after, run: touch after}
-""")
+    # The connection is closed a little before the process has ended.
+    run = f"({ASK} die || true) 2> /dev/null; sleep 0.3; echo 3 ms"
+    load = f"{{id: load, run: '{run}', runs: 1, warmup: 0, {LATENCY}}}"
+    result = served.run(flow(build=SERVED, baseline=[load, "{id: after, run: touch after}"]))
     assert result.verdict == "error"
     assert step(result, "server").status == "failed"
     assert step(result, "load").reason == "the service `server` exited with 7 before it was stopped"
@@ -191,15 +157,11 @@ stages:
 
 
 def test_a_service_that_dies_in_the_last_profile_fails_the_run(served: Project) -> None:
-    result = served.run("""
-stages:
-  build:
-    - {id: server, argv: [python3, server.py], background: true, ready: {regex: "on (?P<port>[0-9]+)"}}
-  profile:
-    - {id: calls, uses: cprofile, with: {command: "python3 get.py ${{ steps.server.outputs.port }}"}}
-    - {id: end, uses: cprofile, with: {command: "python3 get.py ${{ steps.server.outputs.port }} die"}}
-    - {id: late, uses: cprofile, with: {command: "python3 get.py ${{ steps.server.outputs.port }}"}}
-""")
+    profiles = [
+        f"{{id: {name}, uses: cprofile, with: {{command: '{ASK}{path}'}}}}"
+        for name, path in (("calls", ""), ("end", " die"), ("late", ""))
+    ]
+    result = served.run(flow(build=SERVED, profile=profiles))
     assert step(result, "calls").status == "done"
     assert "the service `server` exited with 7" in step(result, "end").reason
     assert step(result, "late").reason == "the service `server` exited with 7 before it was stopped"
@@ -208,21 +170,15 @@ stages:
 
 
 def test_what_is_needed_by_name_is_stopped_after_the_last_step_that_uses_it(served: Project) -> None:
-    result = served.run("""
-stages:
-  build:
-    - {id: server, argv: [python3, server.py], background: true, ready: {regex: "on (?P<port>[0-9]+)"}}
-    - id: traffic
-      argv: [python3, server.py, traffic]
-      background: true
-      ready: {regex: "on (?P<port>[0-9]+)"}
-    - {id: uses, needs: [traffic], run: "test -e traffic"}
-    - {id: also, needs: [uses], run: "kill -0 $(cut -d' ' -f1 traffic)"}
-    - id: later
-      run: |
-        kill -0 $(cut -d' ' -f1 pid)
-        ! kill -0 $(cut -d' ' -f1 traffic) 2> /dev/null
-""")
+    alive, gone = (f"kill -0 $(cut -d' ' -f1 {name})" for name in ("pid", "traffic"))
+    steps = [
+        SERVED,
+        SERVED.replace("id: server", "id: traffic").replace("server.py", "server.py, traffic"),
+        '{id: uses, needs: [traffic], run: "test -e traffic"}',
+        f'{{id: also, needs: [uses], run: "{gone}"}}',
+        f'{{id: later, run: "{alive}; ! {gone} 2> /dev/null"}}',
+    ]
+    result = served.run(flow(build=steps))
     assert [(item.id, item.status) for item in result.steps if item.status != "done"] == []
     require_gone(served.folder / "pid")
 
@@ -249,71 +205,91 @@ stages:
 
 
 def test_steps_in_threads_run_beside_a_service(served: Project) -> None:
-    result = served.run(
-        """
-stages:
-  build:
-    - {id: server, argv: [python3, server.py], background: true, ready: {regex: "on (?P<port>[0-9]+)"}}
-  baseline:
-    - {id: a, needs: [server], run: "python3 get.py ${{ steps.server.outputs.port }}"}
-    - {id: b, needs: [server], run: "python3 get.py ${{ steps.server.outputs.port }}"}
-""",
-        jobs=3,
-    )
-    assert result.verdict == "pass"
+    steps = [f"{{id: {name}, needs: [server], run: '{ASK}'}}" for name in "ab"]
+    assert served.run(flow(build=SERVED, baseline=steps), jobs=3).verdict == "pass"
     require_gone(served.folder / "pid")
 
 
 def test_beside_candidates_a_service_runs_in_setup_alone(project: Project) -> None:
-    flow = """
-stages:
-  {stage}:
-    - {{id: server, run: ./serve, background: true, ready: {{port: 8080}}}}
-  baseline:
-    - {{id: bench, uses: command, with: {{command: "true"}}}}
-  profile:
-    - {{id: cpu, uses: cprofile, with: {{command: "python3 x.py"}}}}
-  optimize:
-    - {{id: c, technique: io, run: "true"}}
-  verify:
-    - {{id: tests, run: "true"}}
-"""
-    project.open(flow.format(stage="setup"))
+    def open_with(stage: str) -> None:
+        server = "{id: server, run: ./serve, background: true, ready: {port: 8080}}"
+        others = {
+            "baseline": '{id: bench, uses: command, with: {command: "true"}}',
+            "profile": '{id: cpu, uses: cprofile, with: {command: "python3 x.py"}}',
+            "optimize": '{id: c, technique: io, run: "true"}',
+            "verify": '{id: tests, run: "true"}',
+        }
+        project.open(flow(**{stage: server}, **others))
+
+    open_with("setup")
     with pytest.raises(UserError, match=r"with candidates, a service in the stage `[a-z]+` is not available"):
-        project.open(flow.format(stage="build"))
+        open_with("build")
 
 
-def test_a_service_of_setup_serves_every_candidate(served: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(served.folder.parent / "cache"))
-    served.write("cost", "10\n")
-    served.write(".gitignore", ".perfflow/\npid\n")
-    served.write(
-        "flow.yaml",
-        """perfflow: 1
-stages:
-  setup:
-    - {id: server, argv: [python3, server.py], background: true, ready: {regex: "on (?P<port>[0-9]+)"}}
-  baseline:
-    - id: load
-      run: python3 get.py ${{ steps.server.outputs.port }} > /dev/null; cat cost
-      runs: 8
-      parse: {regex: "(?P<cost>[0-9]+)", units: {cost: "1"}, better: {cost: lower}}
-  profile:
-    - {id: calls, uses: cprofile, with: {command: "python3 get.py ${{ steps.server.outputs.port }}"}}
-  optimize:
-    objective: load cost
-    steps:
-      - {id: less, technique: algorithm, why: it costs, run: echo 5 > cost}
-  verify:
-    - {id: answers, run: "python3 get.py ${{ steps.server.outputs.port }}"}
-""",
+def test_a_service_of_setup_serves_every_candidate(tree: Project) -> None:
+    cost = 'parse: {regex: "(?P<cost>[0-9]+)", units: {cost: "1"}, better: {cost: lower}}'
+    less = "{id: less, technique: algorithm, why: it costs, run: echo 5 > cost}"
+    text = flow(
+        setup=SERVED,
+        baseline=f"{{id: load, run: '{ASK} > /dev/null; cat cost', runs: 8, {cost}}}",
+        profile=f"{{id: calls, uses: cprofile, with: {{command: '{ASK}'}}}}",
+        optimize=less,
+        verify=f"{{id: answers, run: '{ASK}'}}",
     )
-    git(served.folder, "init", "-q", "-b", "main")
-    git(served.folder, "add", ".")
-    git(served.folder, "commit", "-qm", "one")
-    opened = open_workflow("flow.yaml")
-    opened.require_usable(to_run=True)
-    result = run(opened, RunRequest(seed=1), served.told).result
+    tree.commit({"server.py": SERVER, "get.py": GET, "cost": "10\n", ".gitignore": ".perfflow/\npid\nflow.yaml\n"})
+    result = tree.run(text.replace(f"    - {less}", f"    objective: load cost\n    steps:\n      - {less}"))
     assert [(item.id, item.reason) for item in result.steps if item.status != "done"] == []
     assert [(item.id, item.decision) for item in result.optimizations] == [("less", "accepted")]
-    require_gone(served.folder / "pid")
+    require_gone(tree.folder / "pid")
+
+
+def bench(keys: str, command: str) -> str:
+    options = f"with: {{command: {json.dumps(command)}, shell: true}}"
+    return flow(baseline=f"{{id: bench, uses: command, runs: 3, {keys}{options}}}")
+
+
+def test_what_is_left_running_fails_the_step_and_is_named(project: Project) -> None:
+    result = project.run(bench("", "sleep 60 & sleep 61 & true"))
+    failed = step(result, "bench")
+    assert (failed.status, result.verdict, result.benchmarks) == ("failed", "error", [])
+    assert "it left processes running when it ended, and what they do is not measured: " in failed.reason
+    for part in ("`sleep 60`", "`sleep 61`", "allow: {left-running: WHY}"):
+        assert part in failed.reason
+
+
+def test_the_side_that_leaves_something_is_the_one_that_fails(project: Project) -> None:
+    command = f"{sys.executable} -c 'sum(range(2000000))'"
+    result = project.run(bench(f"candidate: {json.dumps(command + ' &')}, ", command))
+    assert (result.verdict, result.benchmarks) == ("error", [])
+    assert f"not measured: `{sys.executable} -c sum(range(2000000))`" in step(result, "bench").reason
+
+
+def test_what_left_its_session_and_its_environment_is_found(project: Project) -> None:
+    assert "`sleep 60`" in step(project.run(bench("", "(setsid env -i sleep 60 &)")), "bench").reason
+
+
+def test_what_is_allowed_is_named_once_and_goes_on(project: Project) -> None:
+    # The second and third run fail if the process of the first one was ended.
+    serve = "if test -e pid; then kill -0 $(cat pid); else setsid sleep 60 & echo $! > pid; fi\n"
+    keys = "allow: {left-running: the compiler's cache}, "
+    result = project.run(bench(keys, f"bash {project.write('serve.sh', serve)}"))
+    assert step(result, "bench").status == "done", step(result, "bench").reason
+    assert row(result, "bench", "time").baseline is not None
+    others = ("hostile machine", "the start of bash itself")
+    (said,) = [text for text in step(result, "bench").warnings if not any(other in text for other in others)]
+    assert said.startswith("it left processes running (left-running: the compiler's cache): `")
+
+
+@pytest.mark.parametrize("command", ["cat big > >(cat > copy)", "python3 tracked.py", "sleep 0.02 & sleep 0.02 & wait"])
+def test_what_is_only_ending_is_waited_for(project: Project, command: str) -> None:
+    project.write("big", "x" * 100_000)
+    tracked = "from multiprocessing.shared_memory import SharedMemory\n"
+    project.write("tracked.py", tracked + "found = SharedMemory(create=True, size=9)\nfound.close()\nfound.unlink()\n")
+    result = project.run(bench("", command))
+    assert step(result, "bench").status == "done", step(result, "bench").reason
+
+
+def test_a_run_that_is_parsed_is_measured_too(project: Project) -> None:
+    parse = 'parse: {regex: "(?P<time>.+)", units: {time: s}}'
+    result = project.run(flow(baseline=f'{{id: bench, run: "echo 5; sleep 60 &", {parse}, runs: 2}}'))
+    assert "`sleep 60`" in step(result, "bench").reason

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import os
-import subprocess
 from pathlib import Path
 
 import pytest
 
 from perfflow.model.result import Gate
-from tests.session.project import Project, row, samples, step
+from perfflow.workflow.expressions import render_words
+from perfflow.workflow.written_numbers import real, whole
+from tests.session.project import MS, Project, flow, row, samples, step
 
 
 def test_outputs_of_a_build_reach_later_steps_as_single_words(project: Project) -> None:
@@ -61,18 +63,10 @@ stages:
 
 
 def test_the_candidates_environment_and_parameters_hold_on_its_side_only(project: Project) -> None:
-    project.run("""
-params: {size: {default: small}}
-stages:
-  baseline:
-    - id: bench
-      runs: 2
-      warmup: 0
-      env: {MODE: slow}
-      run: echo "$MODE ${{ params.size }}" >> said; echo ms=1
-      candidate: {env: {MODE: fast}, params: {size: large}}
-      parse: {regex: "ms=(?P<time>.*)", units: {time: ms}}
-""")
+    run = """run: 'echo "$MODE ${{ params.size }}" >> said; echo ms=1'"""
+    sides = "env: {MODE: slow}, candidate: {env: {MODE: fast}, params: {size: large}}"
+    step = f"{{id: bench, runs: 2, warmup: 0, {run}, {sides}, {MS}}}"
+    project.run(flow("params: {size: {default: small}}", baseline=step))
     lines = (project.folder / "said").read_text().splitlines()
     assert sorted(lines) == ["fast large", "fast large", "slow small", "slow small"]
 
@@ -102,31 +96,17 @@ stages:
 
 
 def test_matrix_values_that_look_alike_as_file_names_keep_apart(project: Project) -> None:
-    result = project.run(
-        """
-stages:
-  build:
-    - id: make
-      matrix: {path: [a/b, a_b, "a b"]}
-      run: echo path=${{ matrix.path }} >> "$PERFFLOW_OUTPUT"; sleep 0.1
-""",
-        jobs=3,
-    )
+    run = "run: 'echo path=${{ matrix.path }} >> \"$PERFFLOW_OUTPUT\"; sleep 0.1'"
+    result = project.run(flow(build=f'{{id: make, matrix: {{path: [a/b, a_b, "a b"]}}, {run}}}'), jobs=3)
     assert [item.outputs["path"] for item in result.steps] == ["a/b", "a_b", "a b"]
     assert len({item.log for item in result.steps}) == 3
 
 
 def test_a_failing_build_names_itself_and_its_last_words(project: Project) -> None:
-    result = project.run("""
-stages:
-  build:
-    - {id: make, run: "echo error: no such header; exit 2"}
-  baseline:
-    - {id: bench, uses: command, with: {command: "true"}}
-targets: {bench: {time: <1s}}
-""")
-    assert result.verdict == "error"
-    assert result.gate == Gate(status="fail")
+    build = '{id: make, run: "echo error: no such header; exit 2"}'
+    bench = '{id: bench, uses: command, with: {command: "true"}}'
+    result = project.run(flow("targets: {bench: {time: <1s}}", build=build, baseline=bench))
+    assert (result.verdict, result.gate) == ("error", Gate(status="fail"))
     assert "step make: make exited with 2" in result.reason_texts
     assert step(result, "bench").status == "skipped"
     assert result.targets[0].status == "not measured"
@@ -137,39 +117,53 @@ targets: {bench: {time: <1s}}
     assert step(result, "make").log == "steps/make/stderr"
 
 
-def test_a_failing_check_fails_and_one_that_cannot_run_is_an_error(project: Project) -> None:
-    result = project.run("stages: {verify: [{id: tests, run: exit 1}]}")
-    assert (result.verdict, result.verification[0].status) == ("fail", "failed")
-    result = project.run("stages: {verify: [{id: tests, argv: [./none]}]}")
-    assert result.verdict == "error"
-    result = project.run("stages: {verify: [{id: tests, run: sleep 60, timeout: 200ms}]}")
-    assert result.verdict == "error"
-    assert (step(result, "tests").status, step(result, "tests").not_started) == ("timeout", False)
+@pytest.mark.parametrize(
+    ("check", "verdict", "status"),
+    [
+        ("run: exit 1", "fail", "failed"),
+        ("argv: [./none]", "error", "failed"),
+        ("run: sleep 60, timeout: 200ms", "error", "timeout"),
+    ],
+)
+def test_a_failing_check_fails_and_one_that_cannot_run_is_an_error(
+    project: Project, check: str, verdict: str, status: str
+) -> None:
+    result = project.run(flow(verify=f"{{id: tests, {check}}}"))
+    assert (result.verdict, step(result, "tests").status) == (verdict, status)
+    if verdict == "fail":
+        assert result.verification[0].status == "failed"
+    assert step(result, "tests").not_started == (check == "argv: [./none]")
 
 
 def test_retries_say_how_often_it_failed(project: Project) -> None:
-    result = project.run("""
-stages:
-  setup:
-    - {id: flaky, retries: 3, run: "echo x >> tries; test $(wc -l < tries) = 3"}
-""")
+    result = project.run(flow(setup='{id: flaky, retries: 3, run: "echo x >> tries; test $(wc -l < tries) = 3"}'))
     assert step(result, "flaky").status == "done"
     assert step(result, "flaky").warnings == [f"try {number} failed: flaky exited with 1" for number in (1, 2)]
 
 
 def test_conditions_over_outputs_and_a_missing_one_is_the_steps_failure(project: Project) -> None:
-    result = project.run("""
-stages:
-  build:
-    - {id: probe, run: 'echo kind=fast >> "$PERFFLOW_OUTPUT"'}
-    - {id: fast, if: "steps.probe.outputs.kind == 'fast'", run: "true"}
-    - {id: slow, if: "steps.probe.outputs.kind == 'slow'", run: "true"}
-    - {id: typo, if: "steps.probe.outputs.knd == 'slow'", run: "true"}
-    - {id: clean, if: always(), run: "true"}
-""")
+    conditions = {
+        "fast": "steps.probe.outputs.kind == 'fast'",
+        "slow": "steps.probe.outputs.kind == 'slow'",
+        "typo": "steps.probe.outputs.knd == 'slow'",
+        "clean": "always()",
+    }
+    steps = [f'{{id: {name}, if: "{text}", run: "true"}}' for name, text in conditions.items()]
+    result = project.run(flow(build=["{id: probe, run: 'echo kind=fast >> \"$PERFFLOW_OUTPUT\"'}", *steps]))
     assert [item.status for item in result.steps] == ["done", "done", "skipped", "failed", "done"]
     assert "knd" in step(result, "typo").reason
     assert result.verdict == "error"
+
+
+REQUIREMENTS = {
+    "{gpu: 1}": "",
+    "{gpu: 2}": "needs 2 GPUs, 1 found",
+    "{tool: probe>=2.9}": "",
+    "{tool: [probe>=2.11, bash]}": "needs probe>=2.11, found 2.10.1",
+    "{tool: no-such-tool}": "no-such-tool is not on PATH",
+    "{label: big-memory}": "",
+    "{label: [fast, quiet]}": "label 'quiet' is not in PERFFLOW_LABELS",
+}
 
 
 def test_requirements_that_are_not_met_are_named(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -177,76 +171,44 @@ def test_requirements_that_are_not_met_are_named(project: Project, monkeypatch: 
     project.write("bin/probe", "#!/bin/sh\necho probe 2.10.1\n", executable=True)
     monkeypatch.setenv("PATH", f"{project.folder}/bin:{os.environ['PATH']}")
     monkeypatch.setenv("PERFFLOW_LABELS", "fast, big-memory")
-    result = project.run("""
-stages:
-  build:
-    - {id: gpu, run: "true", requires: {gpu: 1}}
-    - {id: gpus, run: "true", requires: {gpu: 2}}
-    - {id: new, run: "true", requires: {tool: probe>=2.9}}
-    - {id: newer, run: "true", requires: {tool: [probe>=2.11, bash]}}
-    - {id: none, run: "true", requires: {tool: no-such-tool}}
-    - {id: label, run: "true", requires: {label: big-memory}}
-    - {id: labels, run: "true", requires: {label: [fast, quiet]}}
-""")
-    reasons = {item.id: item.reason for item in result.steps}
-    assert reasons == {
-        "gpu": "",
-        "gpus": "needs 2 GPUs, 1 found",
-        "new": "",
-        "newer": "needs probe>=2.11, found 2.10.1",
-        "none": "no-such-tool is not on PATH",
-        "label": "",
-        "labels": "label 'quiet' is not in PERFFLOW_LABELS",
-    }
+    steps = [f'{{id: s{number}, run: "true", requires: {text}}}' for number, text in enumerate(REQUIREMENTS)]
+    assert [item.reason for item in project.run(flow(build=steps)).steps] == list(REQUIREMENTS.values())
 
 
 def test_missing_tools_are_all_named_before_anything_runs(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     empty = project.folder / "empty"
     empty.mkdir()
     monkeypatch.setenv("PATH", str(empty))
-    result = project.run("""
-stages:
-  build:
-    - {id: make, argv: [/bin/touch, made]}
-  baseline:
-    - {id: a, uses: hyperfine, with: {command: /bin/true}}
-    - {id: b, uses: perf-stat, with: {command: /bin/true}}
-  profile:
-    - {id: c, uses: massif, with: {command: /bin/true}}
-""")
+    a, b, c = (
+        f"{{id: {name}, uses: {tool}, with: {{command: /bin/true}}}}"
+        for name, tool in (("a", "hyperfine"), ("b", "perf-stat"), ("c", "massif"))
+    )
+    result = project.run(flow(build="{id: make, argv: [/bin/touch, made]}", baseline=[a, b], profile=c))
     assert result.verdict == "error"
     assert not (project.folder / "made").exists()
     reasons = {item.id: (item.status, item.reason) for item in result.steps}
     assert reasons["a"] == ("failed", "hyperfine is not on PATH; install it: apt-get install hyperfine")
     assert reasons["b"][1].startswith("perf is not on PATH")
-    for other in ("make", "c"):
-        assert reasons[other] == ("skipped", "nothing was run, because a tool is missing")
+    assert reasons["make"] == reasons["c"] == ("skipped", "nothing was run, because a tool is missing")
 
 
 def test_a_tool_on_the_workflows_own_path_is_found(project: Project) -> None:
-    project.write("bin/hyperfine", '#!/bin/sh\nexec /usr/bin/hyperfine "$@"\n', executable=True)
-    result = project.run("""
-env: {PATH: "bin:/bin"}
-stages:
-  baseline:
-    - {id: a, uses: hyperfine, runs: 1, warmup: 0, with: {command: /bin/true}}
-""")
-    assert step(result, "a").status == "done", step(result, "a").reason
-    assert step(result, "a").argv[0] == str(project.folder / "bin" / "hyperfine")
+    program = project.write("bin/hyperfine", '#!/bin/sh\nexec /usr/bin/hyperfine "$@"\n', executable=True)
+    bench = "{id: a, uses: hyperfine, runs: 1, warmup: 0, with: {command: /bin/true}}"
+    found = step(project.run(flow('env: {PATH: "bin:/bin"}', baseline=bench)), "a")
+    assert found.status == "done", found.reason
+    assert found.argv[0] == str(program)
 
 
 def test_a_missing_or_failing_profiler_changes_no_verdict(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     for program in ("bash", "true", "sh"):
         (project.folder / program).symlink_to(f"/bin/{program}")
     monkeypatch.setenv("PATH", str(project.folder))
-    result = project.run("""
-stages:
-  profile:
-    - {id: missing, uses: massif, with: {command: /bin/true}}
-    - {id: failing, uses: cprofile, with: {command: ./none.py}}
-  verify:
-    - {id: tests, run: "true"}
-""")
+    profiles = [
+        "{id: missing, uses: massif, with: {command: /bin/true}}",
+        "{id: failing, uses: cprofile, with: {command: ./none.py}}",
+    ]
+    result = project.run(flow(profile=profiles, verify='{id: tests, run: "true"}'))
     assert result.verdict == "pass"
     assert (step(result, "missing").status, step(result, "failing").status) == ("skipped", "failed")
     assert "valgrind" in step(result, "missing").reason
@@ -265,15 +227,8 @@ stages:
     ],
 )
 def test_what_a_template_renders_to_is_checked(project: Project, keys: str, reason: str) -> None:
-    result = project.run(f"""
-params: {{n: {{default: 0}}, word: {{default: word}}}}
-stages:
-  baseline:
-    - id: bench
-      run: echo ms=1
-      parse: {{regex: "ms=(?P<time>.*)", units: {{time: ms}}}}
-      {keys}
-""")
+    bench = f"{{id: bench, run: echo ms=1, {MS}, {keys}}}"
+    result = project.run(flow("params: {n: {default: 0}, word: {default: word}}", baseline=bench))
     assert reason in step(result, "bench").reason
     assert result.verdict == "error"
 
@@ -291,55 +246,32 @@ def test_a_value_that_is_not_utf_8_does_not_break_the_run(project: Project, monk
 
 
 def test_steps_side_by_side_and_a_time_limit_of_one_does_not_end_the_other(project: Project) -> None:
-    result = project.run(
-        """
-stages:
-  build:
-    - {id: long, needs: [], run: "sleep 1; touch made"}
-    - {id: short, needs: [], run: "sleep 300", timeout: 200ms, continue-on-error: true}
-""",
-        jobs=2,
-    )
+    steps = [
+        '{id: long, needs: [], run: "sleep 1; touch made"}',
+        '{id: short, needs: [], run: "sleep 300", timeout: 200ms, continue-on-error: true}',
+    ]
+    result = project.run(flow(build=steps), jobs=2)
     assert (step(result, "long").status, step(result, "short").status) == ("done", "timeout")
     assert (project.folder / "made").exists()
     assert result.reason_texts[0].startswith("nothing was measured")
 
 
-def test_the_tree_is_the_git_tree_of_the_workflow(project: Project) -> None:
-    git = ["git", "-C", str(project.folder), "-c", "user.name=a", "-c", "user.email=a@example.org"]
-    subprocess.run([*git, "init", "-q"], check=True)
-    project.write("code", "1")
-    subprocess.run([*git, "add", "code"], check=True)
-    subprocess.run([*git, "commit", "-qm", "one"], check=True)
-    result = project.run("stages: {build: [{id: a, run: 'echo ${{ git.revision }} > revision'}]}")
-    tree = result.trees["baseline"]
-    assert tree is not None
-    assert (tree["kind"], tree["dirty"]) == ("working tree", False)
-    assert (project.folder / "revision").read_text().strip() == tree["revision"]
-    assert subprocess.run(
-        [*git, "status", "--porcelain"], capture_output=True, text=True, check=True
-    ).stdout.split() == [*("??", "flow.yaml", "??", "revision")]
+def test_the_tree_is_the_git_tree_of_the_workflow_or_a_folder(project: Project) -> None:
+    text = "stages: {build: [{id: a, run: 'true'}]}"
+    assert project.run(text).trees["baseline"] == {"kind": "folder", "revision": None, "dirty": None}
+    project.git("init", "-q")
+    revision = project.commit({".gitignore": ".perfflow\nflow.yaml\n", "code": "1"})
+    tree = project.run(flow(build="{id: a, run: 'echo ${{ git.revision }} > revision'}")).trees["baseline"] or {}
+    assert (tree["kind"], tree["dirty"], tree["revision"]) == ("working tree", False, revision)
+    assert (project.folder / "revision").read_text().strip() == revision
+    assert project.git("status", "--porcelain") == "?? revision\n"
     project.write("code", "2")
-    changed = project.run("stages: {build: [{id: a, run: 'true'}]}").trees["baseline"]
-    assert changed is not None
-    assert changed["dirty"]
-
-
-def test_without_git_the_tree_is_a_folder(project: Project) -> None:
-    assert project.run("stages: {build: [{id: a, run: 'true'}]}").trees["baseline"] == {
-        "kind": "folder",
-        "revision": None,
-        "dirty": None,
-    }
+    assert (project.run(text).trees["baseline"] or {})["dirty"]
 
 
 def test_selected_steps_only_and_the_others_say_so(project: Project) -> None:
-    text = """
-targets: {bench: {time: <10s}}
-stages:
-  build: [{id: make, run: touch made}]
-  baseline: [{id: bench, uses: command, runs: 1, with: {command: "true"}}]
-"""
+    bench = '{id: bench, uses: command, runs: 1, with: {command: "true"}}'
+    text = flow("targets: {bench: {time: <10s}}", build="{id: make, run: touch made}", baseline=bench)
     result = project.run(text, only=["make"])
     assert (step(result, "bench").status, step(result, "bench").reason) == ("skipped", "not selected")
     assert result.targets[0].detail == "step bench was not selected"
@@ -349,8 +281,6 @@ stages:
 
 
 def test_declared_data_is_hashed_into_receipt_and_result(project: Project, tmp_path: Path) -> None:
-    import json
-
     project.write("data/a.txt", "abc")
     outside = tmp_path / "outside.txt"
     outside.write_text("abc")
@@ -359,3 +289,95 @@ def test_declared_data_is_hashed_into_receipt_and_result(project: Project, tmp_p
     abc = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
     assert receipt["data"] == {"data/a.txt": abc, str(outside): abc}
     assert finished.result.data == receipt["data"]
+
+
+WRITTEN = (
+    *("1.10", "1e3", "0x10", "0o17", "010", "007", "1_000", "+1", ".5", "1.", "-0", "1E+2", "0xFF", "1e400"),
+    *("yes", "on", "Yes", "No", "y", "2026-01-02", "12:30:45", "1_0.5", "0b11"),
+)
+
+
+def _printed(project: Project, name: str) -> str:
+    (folder,) = (project.folder / ".perfflow/runs/latest/steps").glob(f"{name}*")
+    return (folder / "stdout").read_text().strip()
+
+
+@pytest.mark.parametrize("text", WRITTEN)
+def test_a_value_is_passed_as_written(text: str, project: Project) -> None:
+    value, several, changed, cell = (
+        f"${{{{ {name} }}}}" for name in ("params.value", "params.several", "params.changed", "matrix.cell")
+    )
+    steps = [
+        f'{{id: argv, argv: [echo, {text}, "{value}", "{several}", "{changed}"]}}',
+        f'{{id: text, env: {{GIVEN: {text}, OWN: "{value}"}}, run: "echo $GIVEN $OWN {value} {several}"}}',
+        f'{{id: cells, matrix: {{cell: [{text}]}}, run: "echo {cell}"}}',
+    ]
+    params = f"params: {{value: {text}, several: [{text}], changed: {text}}}"
+    result = project.run(flow(params, build=steps), f"changed={text}")
+    assert _printed(project, "argv") == _printed(project, "text") == " ".join([text] * 4)
+    assert _printed(project, "cells") == text
+    assert str(result.run.params["value"]) == text, "the command that repeats the run"
+
+
+@pytest.mark.parametrize("text", ["true", "True", "FALSE"])
+def test_a_boolean_for_a_program_is_passed_as_written(text: str, project: Project) -> None:
+    for keys in (f"argv: [printenv, GIVEN], env: {{GIVEN: {text}}}", f"argv: [echo, {text}]"):
+        project.run(flow(build=f"{{id: argv, {keys}}}"))
+        assert _printed(project, "argv") == text
+
+
+@pytest.mark.parametrize(
+    ("expression", "printed"),
+    [
+        ("params.a * 2", "2.2"),
+        ("params.b + 1", "1001.0"),
+        ("params.c + 1", "17"),
+        ("params.c // 3", "5"),
+        ("-params.d", "-1"),
+        ("params.b | int", "1000"),
+        ("params.a == 1.1", "true"),
+        ("[params.a, params.b] | max", "1e3"),
+        ("params.a ~ 'x'", "1.10x"),
+    ],
+)
+def test_expressions_calculate_with_numbers(expression: str, printed: str) -> None:
+    params = {"a": real("1.10"), "b": real("1e3"), "c": whole("0x10"), "d": whole("+1")}
+    assert render_words("echo ${{ " + expression + " }}", {"params": params}) == ["echo", printed]
+
+
+def test_the_command_of_a_tool_gets_numbers_as_written(project: Project) -> None:
+    options = '{command: [/bin/echo, 1.10, "${{ params.size }}"]}'
+    project.run(
+        flow("params: {size: 1e3}", baseline=f"{{id: one, uses: command, runs: 1, stdout: out, with: {options}}}")
+    )
+    assert Path("out").read_text() == "1.10 1e3\n"
+
+
+def test_options_of_a_tool_file_get_numbers_as_written(project: Project) -> None:
+    project.write(
+        "tools/mine.yaml",
+        """perfflow-tool: 1
+with: {short: 1e3, version: 1.10, text: {default: x, type: string}, several: {default: [1.50], type: list}}
+argv: [sh, -c, 'echo "$@" > given; echo 1', "${{ with.short }}", "${{ with.version }}", "${{ with.text }}", end,
+  "${{ with.several }}"]
+parse: {regex: "(?P<figure>[0-9]+)", units: {figure: "1"}}
+""",
+    )
+    steps = "{id: one, uses: ./tools/mine.yaml, runs: 1, with: {version: 2.50, text: 0x10}}"
+    project.run(f"stages: {{baseline: [{steps}]}}\n")
+    assert Path("given").read_text() == "2.50 0x10 end 1.50\n"
+
+
+def test_numbers_that_are_equal_are_duplicates_in_a_matrix(project: Project) -> None:
+    with pytest.raises(Exception, match="quote them as texts"):
+        project.open("stages: {build: [{id: x, matrix: {v: [1.1, 1.10]}, run: 'true'}]}\n")
+    project.open("stages: {build: [{id: x, matrix: {v: ['1.1', '1.10']}, run: 'true'}]}\n")
+
+
+def test_written_numbers_are_numbers_elsewhere(project: Project) -> None:
+    parse = 'parse: {regex: "n (?P<loops>[0-9]+)", units: {loops: "1"}}'
+    one = f'{{id: one, run: echo n 10, runs: "${{{{ params.count }}}}", warmup: 0x0, {parse}}}'
+    result = project.run(flow("params: {count: 0x2}\ntargets: {one: {loops: {min: 1e1}}}", baseline=one))
+    assert [target.requirement for target in result.targets] == ["min 1e1"]
+    assert step(result, "one").status == "done"
+    assert [row.baseline.n for row in result.benchmarks if row.baseline] == [2]

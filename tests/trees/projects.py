@@ -6,7 +6,7 @@ import hashlib
 import os
 import stat
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 ENV = {
@@ -27,20 +27,36 @@ def git(root: Path, *arguments: str, status: int = 0) -> str:
     return os.fsdecode(done.stdout).removesuffix("\n")
 
 
+def write(root: Path, files: Mapping[str, str | bytes], *, executable: bool = False) -> None:
+    """Write files, with the folders above them."""
+    for name, text in files.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+        if executable:
+            path.chmod(0o755)
+
+
 def make(root: Path, *options: str, **files: str) -> Path:
     """A repository with one commit; the names of ``files`` have _ for a dot."""
     root.mkdir(parents=True, exist_ok=True)
     git(root, "init", "-q", "-b", "main", *options)
-    for name, text in ({"a_txt": "one\ntwo\n", "src_py": "x = 1\n"} | files).items():
-        (root / name.replace("_", ".")).write_text(text)
-    commit(root, "one")
+    named = {"a_txt": "one\ntwo\n", "src_py": "x = 1\n"} | files
+    commit(root, "one", {name.replace("_", "."): text for name, text in named.items()})
     return root
 
 
-def commit(root: Path, message: str) -> str:
+def commit(root: Path, message: str, files: Mapping[str, str | bytes] | None = None) -> str:
+    """Commit everything, also what these files now contain; return the revision."""
+    write(root, files or {})
     git(root, "add", "-A")
     git(root, "commit", "-qm", message)
     return git(root, "rev-parse", "HEAD")
+
+
+def add_submodule(outer: Path, source: Path, name: str) -> None:
+    git(outer, "-c", "protocol.file.allow=always", "submodule", "add", "-q", str(source), name)
+    commit(outer, "a submodule")
 
 
 def fingerprint(*roots: Path) -> dict[str, tuple[object, ...]]:

@@ -12,23 +12,22 @@ from perfflow.model.errors import UserError
 from perfflow.trees.bundles import BASE, HEAD, clone_of, commit_of, share, write_source
 from perfflow.trees.repository import open_repository
 from perfflow.trees.snapshots import at, snapshot
-from tests.repositories import git
+from tests.trees.projects import commit, git, write
 
 
 @pytest.fixture
-def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def root(root: Path) -> Path:
     """A repository with one commit, an uncommitted change, and an ignored file."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    folder = tmp_path / "project"
-    folder.mkdir()
-    git(folder, "init", "-q", "-b", "main")
-    (folder / "code").write_text("old")
-    (folder / ".gitignore").write_text("out/\ndata\n")
-    git(folder, "add", "-A")
-    git(folder, "commit", "-qm", "one")
-    (folder / "code").write_text("new")
-    (folder / "data").write_text("big")
-    return folder
+    commit(root, "code", {"code": "old", ".gitignore": "out/\ndata\n"})
+    write(root, {"code": "new", "data": "big"})
+    return root
+
+
+def source_of(root: Path, folder: Path, *, bundle: bool = True) -> tuple[Path, dict[str, str]]:
+    """Write the states of the project to a folder; return the file, and the commits of the states."""
+    named = states(root)
+    folder.mkdir(exist_ok=True)
+    return write_source(open_repository(root), folder, named, bundle=bundle), named
 
 
 def states(root: Path) -> dict[str, str]:
@@ -38,11 +37,12 @@ def states(root: Path) -> dict[str, str]:
 
 @pytest.mark.parametrize("bundle", [True, False])
 def test_a_clone_shows_the_tree_as_it_stood_and_keeps_what_was_built(root: Path, tmp_path: Path, bundle: bool) -> None:
-    before, named = git(root, "for-each-ref"), states(root)
-    source = write_source(open_repository(root), tmp_path, named, bundle=bundle)
+    before = git(root, "for-each-ref")
+    source, named = source_of(root, tmp_path, bundle=bundle)
     assert source.name == ("trees.bundle" if bundle else "trees.git")
 
     with clone_of(tmp_path / "clones", source, named) as clone:
+        assert [stat.S_IMODE(path.stat().st_mode) for path in (clone.parent, clone)] == [0o700, 0o700]
         assert (clone / "code").read_text() == "new"
         assert not (clone / "data").exists()
         assert git(clone, "show", f"{named[BASE]}:code") == "old"
@@ -53,15 +53,13 @@ def test_a_clone_shows_the_tree_as_it_stood_and_keeps_what_was_built(root: Path,
         assert again == clone
         assert (again / "out").is_dir()
     assert git(root, "for-each-ref") == before
-    assert git(root, "status", "--short") == " M code\n"
+    assert git(root, "status", "--short") == " M code"
 
 
 def test_what_was_left_of_other_code_is_gone_unless_it_is_ignored(root: Path, tmp_path: Path) -> None:
     for name, text in (("one", "1"), ("two", "2")):
-        (root / "code").write_text(text)
-        named = states(root)
-        (tmp_path / name).mkdir()
-        source = write_source(open_repository(root), tmp_path / name, named, bundle=True)
+        write(root, {"code": text})
+        source, named = source_of(root, tmp_path / name)
         with clone_of(tmp_path / "clones", source, named) as clone:
             assert (clone / "code").read_text() == text
             assert not (clone / "left").exists()
@@ -69,15 +67,13 @@ def test_what_was_left_of_other_code_is_gone_unless_it_is_ignored(root: Path, tm
             (clone / "out").mkdir(exist_ok=True)
 
 
-def test_a_shallow_clone_cannot_be_bundled_and_may_be_read_in_place(root: Path, tmp_path: Path) -> None:
-    git(root, "commit", "-qam", "two")
+def test_a_shallow_clone_cannot_be_bundled(root: Path, tmp_path: Path) -> None:
+    commit(root, "two")
     shallow = tmp_path / "shallow"
     git(tmp_path, "clone", "-q", "--depth=1", root.as_uri(), str(shallow))
-    repository = open_repository(shallow)
-    named = {HEAD: git(shallow, "rev-parse", "HEAD").strip()}
-
+    named = {HEAD: git(shallow, "rev-parse", "HEAD")}
     with pytest.raises(UserError, match=r"is a shallow clone[\s\S]*git fetch --unshallow"):
-        write_source(repository, tmp_path, named, bundle=True)
+        write_source(open_repository(shallow), tmp_path, named, bundle=True)
 
 
 def test_what_the_workflow_shares_is_linked_from_where_it_is(root: Path, tmp_path: Path) -> None:
@@ -92,12 +88,11 @@ def test_what_the_workflow_shares_is_linked_from_where_it_is(root: Path, tmp_pat
 
 def test_a_repository_that_another_user_could_have_prepared_is_not_used(root: Path, tmp_path: Path) -> None:
     """git would run the filter that its settings name, as the user of the job."""
-    source = write_source(open_repository(root), tmp_path, named := states(root), bundle=True)
+    source, named = source_of(root, tmp_path)
     place = tmp_path / "shared" / "clones"
-    (place / "0").mkdir(parents=True)
+    write(place / "0", {".git/info/attributes": "* filter=theirs\n"})
     git(place / "0", "init", "-q")
     git(place / "0", "config", "filter.theirs.smudge", f"touch {tmp_path}/ran; cat")
-    (place / "0" / ".git" / "info" / "attributes").write_text("* filter=theirs\n")
 
     place.parent.chmod(0o777)
     with pytest.raises(UserError, match=r"other users can write in .*shared"), clone_of(place, source, named):
@@ -110,9 +105,3 @@ def test_a_repository_that_another_user_could_have_prepared_is_not_used(root: Pa
                 pass
             os.chown(theirs, 0, 0)
     assert not (tmp_path / "ran").exists()
-
-
-def test_only_the_user_can_read_the_clones(root: Path, tmp_path: Path) -> None:
-    source = write_source(open_repository(root), tmp_path, named := states(root), bundle=True)
-    with clone_of(tmp_path / "clones", source, named) as clone:
-        assert [stat.S_IMODE(path.stat().st_mode) for path in (clone.parent, clone)] == [0o700, 0o700]

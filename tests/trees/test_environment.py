@@ -8,14 +8,12 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-import pytest
-
 from perfflow.trees.python_layout import environment
 from perfflow.trees.repository import Repository
 from perfflow.trees.slots import Slot, Slots
 from perfflow.trees.snapshots import at, snapshot
 from tests.rust import needs_cargo
-from tests.trees.projects import git
+from tests.trees.projects import git, write
 
 REAL_HOME = {name: os.environ[name] for name in ("HOME", "CARGO_HOME", "RUSTUP_HOME") if name in os.environ}
 """Variables with which cargo finds its toolchain."""
@@ -23,23 +21,20 @@ REAL_HOME = {name: os.environ[name] for name in ("HOME", "CARGO_HOME", "RUSTUP_H
 
 def run(slot: Slot, *argv: str, **inherited: str) -> str:
     mine = {**os.environ, **inherited}
-    changes = environment(slot, mine)
-    env = {name: value for name, value in (mine | changes).items() if value is not None}
+    env = {name: value for name, value in (mine | environment(slot, mine)).items() if value is not None}
     done = subprocess.run(argv, cwd=slot.path, env=env, capture_output=True, text=True, check=False)
     return done.stdout.strip() or done.stderr.strip()
 
 
 def test_the_trees_own_python_comes_first(root: Path, repository: Repository, slots: Slots) -> None:
-    (root / "src").mkdir()
-    (root / "src" / "package.py").write_text("")
-    (root / "tools").mkdir()
+    write(root, {"src/package.py": "", "tools/tool": ""})
     slots.a.switch(snapshot(repository).tree)
     inherited = os.pathsep.join([str(root / "tools"), str(root / "src"), "/elsewhere"])
     find = "import package, sys; print(package.__file__)"
     assert run(slots.a, sys.executable, "-c", find, PYTHONPATH=inherited) == str(slots.a.path / "src" / "package.py")
     entries = [str(slots.a.path / "tools"), str(slots.a.path / "src"), str(slots.a.path), "/elsewhere"]
     assert environment(slots.a, {"PYTHONPATH": inherited})["PYTHONPATH"] == os.pathsep.join(entries)
-    (slots.a.path / "src" / "__init__.py").write_text("")
+    write(slots.a.path, {"src/__init__.py": ""})
     assert environment(slots.a, {})["PYTHONPATH"] == str(slots.a.path)
 
 
@@ -84,13 +79,10 @@ def test_cargo_builds_what_is_there_and_only_that(root: Path, repository: Reposi
         "dep/src/lib.rs": "pub fn one() -> u32 { 1 }\n",
         ".gitignore": "target\n",
     }
-    for name, text in files.items():
-        (root / name).parent.mkdir(parents=True, exist_ok=True)
-        (root / name).write_text(text)
-    (root / "src").mkdir()
     trees = []
     for number in range(2):
-        (root / "src" / "main.rs").write_text(f'fn main() {{ println!("{{}}", dep::one() + {number}); }}\n')
+        main = f'fn main() {{ println!("{{}}", dep::one() + {number}); }}\n'
+        write(root, {**files, "src/main.rs": main})
         trees.append(snapshot(repository).tree)
     for turn, number in enumerate((0, 1, 0, 0, 1)):
         slots.a.switch(trees[number])
@@ -100,19 +92,15 @@ def test_cargo_builds_what_is_there_and_only_that(root: Path, repository: Reposi
         assert run(slots.a, str(slots.a.path / "target" / "debug" / "top")) == str(number + 1)
 
 
-def test_two_slots_never_build_into_one_folder(slots: Slots, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+def test_two_slots_never_build_into_one_folder(slots: Slots, tmp_path: Path) -> None:
     assert "CARGO_TARGET_DIR" not in environment(slots.a, {})
     for name in ("CARGO_TARGET_DIR", "CARGO_BUILD_TARGET_DIR"):
         for slot in (slots.a, slots.b):
             assert environment(slot, {name: "/one"})[name] == str(slot.build / "cargo")
-    settings = tmp_path / "home" / ".cargo" / "config.toml"
-    settings.parent.mkdir()
-    settings.write_text('[build]\ntarget-dir = "/one"\n')
+    settings = tmp_path / "home"
+    write(settings, {".cargo/config.toml": '[build]\ntarget-dir = "/one"\n'})
     assert environment(slots.b, {})["CARGO_TARGET_DIR"] == str(slots.b.build / "cargo")
-    settings.write_text("not toml [")
+    write(settings, {".cargo/config.toml": "not toml ["})
     assert "CARGO_TARGET_DIR" not in environment(slots.a, {})
-    own = slots.a.path / ".cargo" / "config.toml"
-    own.parent.mkdir()
-    own.write_text('[build]\ntarget-dir = "out"\n')
+    write(slots.a.path, {".cargo/config.toml": '[build]\ntarget-dir = "out"\n'})
     assert "CARGO_TARGET_DIR" not in environment(slots.a, {})

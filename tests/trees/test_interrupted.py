@@ -20,7 +20,7 @@ from perfflow.trees.patches import apply
 from perfflow.trees.repository import Repository, open_repository
 from perfflow.trees.slots import Slots, open_slots
 from perfflow.trees.snapshots import at, snapshot
-from tests.trees.projects import commit, content, fingerprint, git
+from tests.trees.projects import commit, content, fingerprint, git, write
 from tests.trees.walk import PATCH
 
 HOME = Path(__file__).parents[2]
@@ -29,32 +29,28 @@ HOME = Path(__file__).parents[2]
 @pytest.fixture
 def busy(root: Path) -> Path:
     """A tree in every state at once: staged, unstaged, untracked and ignored files, a stash, a merge in progress."""
-    (root / ".gitignore").write_text("build/\n.venv/\n")
-    (root / ".venv").mkdir()
-    (root / ".venv" / "tool").write_text("tool")
-    for number in range(200):
-        (root / f"f{number}").write_text(f"{number}\n")
-    commit(root, "more")
-    (root / "f1").write_text("stashed\n")
+    write(root, {".gitignore": "build/\n.venv/\n", ".venv/tool": "tool"})
+    commit(root, "more", {f"f{number}": f"{number}\n" for number in range(200)})
+    write(root, {"f1": "stashed\n"})
     git(root, "stash")
     git(root, "checkout", "-qb", "other")
-    (root / "f2").write_text("theirs\n")
-    commit(root, "theirs")
+    commit(root, "theirs", {"f2": "theirs\n"})
     git(root, "checkout", "-q", "main")
-    (root / "f2").write_text("ours\n")
-    commit(root, "ours")
+    commit(root, "ours", {"f2": "ours\n"})
     git(root, "merge", "other", status=1)
-    for number in range(10, 100):
-        (root / f"f{number}").write_text("changed\n")
-    (root / "untracked").write_text("")
+    write(root, {f"f{number}": "changed\n" for number in range(10, 100)} | {"untracked": ""})
     return root
 
 
-def walking(root: Path, *share: str) -> subprocess.Popen[str]:
-    """A running walk in its own session."""
+def walking(root: Path, *share: str, begun: bool = False) -> subprocess.Popen[str]:
+    """A running walk in its own session; ``begun``: it has gone through all operations once."""
     env = {**os.environ, "PYTHONPATH": str(HOME)}
     argv = [sys.executable, "-m", "tests.trees.walk", str(root), *share]
-    return subprocess.Popen(argv, cwd=HOME, env=env, stdout=subprocess.PIPE, text=True, start_new_session=True)
+    running = subprocess.Popen(argv, cwd=HOME, env=env, stdout=subprocess.PIPE, text=True, start_new_session=True)
+    if begun:
+        assert running.stdout
+        assert running.stdout.readline() == "0\n"
+    return running
 
 
 def first_pair(repository: Repository, share: tuple[str, ...] = ()) -> Slots:
@@ -87,9 +83,7 @@ def test_killed_at_any_moment(busy: Path, kills: int) -> None:
     before = fingerprint(busy)
     worktrees = git(busy, "worktree", "list")
     moments = random.Random(7)
-    first = walking(busy, ".venv")
-    assert first.stdout
-    assert first.stdout.readline() == "0\n"
+    first = walking(busy, ".venv", begun=True)
     os.killpg(first.pid, signal.SIGKILL)
     first.communicate()
     for number in range(kills):
@@ -109,9 +103,8 @@ def test_killed_at_any_moment(busy: Path, kills: int) -> None:
 
 def test_a_git_that_outlives_perfflow_keeps_the_slots(root: Path, tmp_path: Path) -> None:
     started, go = tmp_path / "started", tmp_path / "go"
-    wait = f"touch {started}; while [ ! -e {go} ]; do sleep 0.05; done; cat"
-    (root / ".git" / "info" / "attributes").write_text("src.py filter=slow\n")
-    git(root, "config", "filter.slow.smudge", wait)
+    write(root, {".git/info/attributes": "src.py filter=slow\n"})
+    git(root, "config", "filter.slow.smudge", f"touch {started}; while [ ! -e {go} ]; do sleep 0.05; done; cat")
     running = walking(root)
     while not started.exists():
         time.sleep(0.05)
@@ -139,19 +132,12 @@ def _interrupt(running: subprocess.Popen[str]) -> None:
 def test_interrupted_as_from_the_keyboard(busy: Path) -> None:
     before = fingerprint(busy)
     moments = random.Random(8)
-    running = walking(busy, ".venv")
-    assert running.stdout
-    running.stdout.readline()
     for _ in range(5):
+        running = walking(busy, ".venv", begun=True)
         time.sleep(moments.uniform(0, 0.4))
         _interrupt(running)
         assert running.returncode != 0
         assert fingerprint(busy) == before
-        running = walking(busy, ".venv")
-        assert running.stdout
-        running.stdout.readline()
-    os.killpg(running.pid, signal.SIGKILL)
-    running.communicate()
     assert_clean_start(busy)
 
 
@@ -160,16 +146,15 @@ def test_a_switch_that_was_cut_short_leaves_nothing_of_its_tree(
     root: Path, repository: Repository, *, ignored: bool
 ) -> None:
     old = snapshot(repository).tree
-    (root / ".gitignore").write_text("gen*\n" if ignored else "")
-    (root / "gen").write_text("generated, and tracked\n")
+    files = {".gitignore": "gen*\n" if ignored else "", "gen": "generated, and tracked\n"}
+    write(root, files)
     git(root, "add", "-f", "gen")
     new = snapshot(repository).tree
     with open_slots(repository) as slots:
         slots.a.switch(old)
         # As kill -9 leaves it: the files exist, but the index does not have them yet.
         slots.a.path.with_suffix(".switching").write_text(new)
-        (slots.a.path / ".gitignore").write_bytes((root / ".gitignore").read_bytes())
-        (slots.a.path / "gen").write_text("generated, and tracked\n")
+        write(slots.a.path, files)
         (slots.a.path / "a.txt").unlink()
     with open_slots(repository) as slots:
         slots.a.switch(old)
@@ -208,9 +193,8 @@ def test_a_full_disk(root: Path, small_disk: Path, monkeypatch: pytest.MonkeyPat
     repository = open_repository(root)
     old = snapshot(repository).tree
     big = random.Random(1)
-    (root / "big").write_bytes(big.randbytes(1_200_000))
     # Tracked but also ignored, so its partly written file looks like a build output.
-    (root / ".git" / "info" / "exclude").write_text("big\n")
+    write(root, {"big": big.randbytes(1_200_000), ".git/info/exclude": "big\n"})
     git(root, "add", "-Nf", "big")
     before = fingerprint(root)
     with open_slots(repository) as slots:
@@ -223,12 +207,11 @@ def test_a_full_disk(root: Path, small_disk: Path, monkeypatch: pytest.MonkeyPat
         slots.a.switch(old)
         assert set(content(slots.a.path)) == {"a.txt", "src.py"}
     assert fingerprint(root) == before
-    (root / "bigger").write_bytes(big.randbytes(2_500_000))
+    write(root, {"bigger": big.randbytes(2_500_000)})
     before = fingerprint(root)
     with pytest.raises(UserError, match="no space left"):
         snapshot(repository)
     assert fingerprint(root) == before
-    (small_disk / "fill").write_bytes(b"")
     with pytest.raises(OSError, match="No space left"), (small_disk / "fill").open("wb") as file:
         file.write(bytes(3_000_000))
     with open_slots(repository) as slots, pytest.raises(UserError, match="no space left"):

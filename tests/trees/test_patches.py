@@ -1,4 +1,4 @@
-"""Apply patches to trees, and compare trees."""
+"""Trees that are made of others: by patches, and by files of head over those of the base."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from pathlib import Path
 import pytest
 
 from perfflow.model.errors import UserError
+from perfflow.trees.overlay import inside, overlaid
 from perfflow.trees.patches import FileChange, apply, changed_paths, difference
-from perfflow.trees.repository import Repository
+from perfflow.trees.repository import CodeState, Repository, open_repository
 from perfflow.trees.snapshots import at, snapshot
-from tests.trees.projects import commit, git
+from tests.trees.projects import commit, git, write
 
 Ready = Callable[[], None]
 
@@ -25,12 +26,16 @@ def numbered(changed: dict[int, str]) -> str:
 @pytest.fixture
 def patch(root: Path) -> str:
     """A patch with two hunks, at lines 7 and 47."""
-    (root / "n.txt").write_text(numbered({}))
-    commit(root, "numbers")
-    (root / "n.txt").write_text(numbered({10: "ten", 50: "fifty"}))
+    commit(root, "numbers", {"n.txt": numbered({})})
+    write(root, {"n.txt": numbered({10: "ten", 50: "fifty"})})
     text = git(root, "diff") + "\n"
     git(root, "checkout", "-q", "n.txt")
     return text
+
+
+def creating(path: str) -> str:
+    """Return a patch that creates a file."""
+    return f"diff --git a/{path} b/{path}\nnew file mode 100644\n--- /dev/null\n+++ b/{path}\n@@ -0,0 +1 @@\n+x\n"
 
 
 def test_a_patch_makes_a_tree_and_touches_nothing(
@@ -47,7 +52,7 @@ def test_a_patch_makes_a_tree_and_touches_nothing(
 
 
 def test_the_file_and_the_hunk_that_do_not_apply_are_named(root: Path, repository: Repository, patch: str) -> None:
-    (root / "n.txt").write_text(numbered({48: "other"}))
+    write(root, {"n.txt": numbered({48: "other"})})
     tree = snapshot(repository).tree
     with pytest.raises(UserError, match=r"slab.patch does not apply to n.txt, hunk 2 \(at line 47\)"):
         apply(repository, tree, patch, "slab.patch")
@@ -60,43 +65,38 @@ def test_a_patch_that_is_in_already_is_refused(repository: Repository, patch: st
     base = at(repository, "HEAD").tree
     with pytest.raises(UserError, match=r"does not apply to n\.txt, hunk 1"):
         apply(repository, apply(repository, base, patch), patch)
-    new = "diff --git a/a.txt b/a.txt\nnew file mode 100644\n--- /dev/null\n+++ b/a.txt\n@@ -0,0 +1 @@\n+x\n"
     with pytest.raises(UserError, match=r"a.txt is already in the tree"):
-        apply(repository, base, new)
+        apply(repository, base, creating("a.txt"))
 
 
 @pytest.mark.parametrize("path", ["../x", ".git/config", "link/x", "/etc/x", "a/../../x"])
 def test_a_patch_stays_in_the_tree(root: Path, repository: Repository, tmp_path: Path, path: str) -> None:
     (root / "link").symlink_to(tmp_path)
-    text = f"diff --git a/{path} b/{path}\nnew file mode 100644\n--- /dev/null\n+++ b/{path}\n@@ -0,0 +1 @@\n+x\n"
     with pytest.raises(UserError, match="reaches outside the tree"):
-        apply(repository, snapshot(repository).tree, text)
+        apply(repository, snapshot(repository).tree, creating(path))
 
 
 def test_what_is_no_patch_is_said(root: Path, repository: Repository, patch: str) -> None:
-    base = at(repository, "HEAD").tree
-    for text in ("", "nothing here\n"):
-        with pytest.raises(UserError, match="contains no changes"):
-            apply(repository, base, text)
-    with pytest.raises(UserError, match="is damaged at its line"):
-        apply(repository, base, patch[:-20])
-    (root / "deep").mkdir()
-    (root / "deep" / "m.txt").write_text(numbered({}))
+    write(root, {"deep/m.txt": numbered({})})
+    tree = snapshot(repository).tree
     bare = patch.replace("a/n.txt", "deep/m.txt").replace("b/n.txt", "deep/m.txt").split("\n", 2)[2]
-    with pytest.raises(UserError, match="without a/ and b/"):
-        apply(repository, snapshot(repository).tree, bare)
+    for text, said in (
+        ("", "contains no changes"),
+        ("nothing here\n", "contains no changes"),
+        (patch[:-20], "is damaged at its line"),
+        (bare, "without a/ and b/"),
+    ):
+        with pytest.raises(UserError, match=said):
+            apply(repository, tree, text)
 
 
 def test_a_patch_by_mail_a_rename_a_mode_and_a_binary_file(root: Path, repository: Repository) -> None:
     base = at(repository, "HEAD").tree
     git(root, "mv", "a.txt", "b.txt")
     (root / "src.py").chmod(0o755)
-    (root / "data.bin").write_bytes(bytes(range(256)))
-    wanted = repository.tree(commit(root, "all kinds"))
-    done = subprocess.run(
-        ["git", "format-patch", "-1", "--stdout", "--binary"], cwd=root, capture_output=True, check=True
-    )
-    assert apply(repository, base, done.stdout) == wanted
+    wanted = repository.tree(commit(root, "all kinds", {"data.bin": bytes(range(256))}))
+    mail = ["git", "format-patch", "-1", "--stdout", "--binary"]
+    assert apply(repository, base, subprocess.run(mail, cwd=root, capture_output=True, check=True).stdout) == wanted
     assert changed_paths(repository, base, wanted) == ("a.txt", "b.txt", "data.bin", "src.py")
     assert FileChange("data.bin", None, None) in difference(repository, base, wanted).files
     assert apply(repository, base, difference(repository, base, wanted).patch) == wanted
@@ -104,8 +104,7 @@ def test_a_patch_by_mail_a_rename_a_mode_and_a_binary_file(root: Path, repositor
 
 def test_what_is_shown_does_not_depend_on_settings(root: Path, repository: Repository) -> None:
     name = os.fsdecode(b"\xff\n-x")
-    (root / name).write_bytes(b"\xff\n")
-    (root / "a.txt").write_text("changed\n")
+    write(root, {name: b"\xff\n", "a.txt": "changed\n"})
     base, new = at(repository, "HEAD").tree, snapshot(repository).tree
     plain = difference(repository, base, new)
     settings = {"diff.external": "false", "diff.noprefix": "true", "color.ui": "always", "diff.mnemonicPrefix": "true"}
@@ -114,3 +113,44 @@ def test_what_is_shown_does_not_depend_on_settings(root: Path, repository: Repos
     assert difference(repository, base, new) == plain
     assert [file.path for file in plain.files] == ["a.txt", name]
     assert "\ufffd" in plain.text
+
+
+@pytest.fixture
+def overlaid_project(tmp_path: Path) -> Repository:
+    root = tmp_path / "overlaid"
+    root.mkdir()
+    git(root, "init", "-q", "-b", "main")
+    commit(root, "base", {"code": "slow", "bench/one": "1", "bench/own": "of the base", "bench/deep": "a file"})
+    git(root, "rm", "-q", "bench/own", "bench/deep")
+    commit(root, "head", {"code": "quick", "bench/one": "2", "bench/deep/two": "new", "bench/päth\n*": "odd"})
+    return open_repository(root)
+
+
+def files(repository: Repository, state: CodeState) -> dict[str, str]:
+    listed = repository.git().run("ls-tree", "-r", "-z", "--name-only", "--full-tree", state.tree).decode()
+    names = listed.split("\0")[:-1]
+    return {name: repository.git().run("cat-file", "blob", f"{state.tree}:{name}").decode() for name in names}
+
+
+def test_heads_files_win_and_those_that_only_base_has_stay(overlaid_project: Repository) -> None:
+    base, head = at(overlaid_project, "HEAD~1"), at(overlaid_project, "HEAD")
+    found, replaced = overlaid(overlaid_project, base, head, ["bench"])
+    assert files(overlaid_project, found) == {
+        "code": "slow",
+        "bench/one": "2",
+        "bench/own": "of the base",
+        "bench/deep/two": "new",
+        "bench/päth\n*": "odd",
+    }
+    assert (found.commit, replaced) == (base.commit, 3)
+    assert overlaid(overlaid_project, found, head, ["bench", "bench/one"]) == (found, 0)
+    with pytest.raises(UserError, match="head has no such file"):
+        overlaid(overlaid_project, base, head, ["ben*"])
+
+
+def test_a_path_leads_into_the_project_also_from_a_folder_behind_a_link(tmp_path: Path) -> None:
+    (tmp_path / "project" / "deep").mkdir(parents=True)
+    (tmp_path / "link").symlink_to("project")
+    assert inside(tmp_path / "project", tmp_path / "link" / "deep", ["../bench", "one/.."]) == ("bench", "deep")
+    with pytest.raises(UserError, match="not a path inside"):
+        inside(tmp_path / "project", tmp_path / "link", ["../outside"])

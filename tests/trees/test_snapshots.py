@@ -10,12 +10,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from perfflow.model.errors import UserError
-from perfflow.trees.repository import open_repository
-from perfflow.trees.slots import open_slots
+from perfflow.trees.repository import Repository, open_repository
+from perfflow.trees.slots import Slots, open_slots
 from perfflow.trees.snapshots import at, snapshot
-from tests.trees.projects import commit, content, fingerprint, git, make
+from tests.trees.projects import add_submodule, commit, content, fingerprint, git, make, write
 
 Ready = Callable[[], None]
 
@@ -31,14 +33,90 @@ def shown(root: Path, *, with_submodules: bool = False) -> dict[str, tuple[objec
 
 def edit(root: Path) -> None:
     """Staged, unstaged, both in one file, untracked, deleted, moved."""
-    (root / "a.txt").write_text("staged\n")
-    git(root, "add", "a.txt")
-    (root / "a.txt").write_text("staged, and then some\n")
-    (root / "new.txt").write_text("untracked\n")
-    (root / "added.txt").write_text("added\n")
-    git(root, "add", "added.txt")
+    write(root, {"a.txt": "staged\n", "added.txt": "added\n"})
+    git(root, "add", "a.txt", "added.txt")
+    write(root, {"a.txt": "staged, and then some\n", "new.txt": "untracked\n"})
     (root / "added.txt").unlink()
     git(root, "mv", "src.py", "moved.py")
+
+
+def branches(root: Path, ours: str = "ours\n", theirs: str = "theirs\n") -> None:
+    """Change the same file on the branch ``other`` and on ``main``, which is checked out."""
+    git(root, "checkout", "-qb", "other")
+    commit(root, "theirs", {"a.txt": theirs})
+    git(root, "checkout", "-q", "main")
+    commit(root, "ours", {"a.txt": ours})
+
+
+def merge_in_progress(root: Path) -> None:
+    branches(root)
+    git(root, "merge", "other", status=1)
+    assert b"<<<<<<<" in (root / "a.txt").read_bytes()
+
+
+def conflict_whose_file_was_deleted(root: Path) -> None:
+    git(root, "checkout", "-qb", "other")
+    commit(root, "theirs", {"a.txt": "theirs\n"})
+    git(root, "checkout", "-q", "main")
+    (root / "a.txt").unlink()
+    commit(root, "ours")
+    git(root, "merge", "other", status=1)
+    (root / "a.txt").unlink()
+
+
+def rebase_in_progress_and_a_stash(root: Path) -> None:
+    write(root, {"a.txt": "to stash\n"})
+    git(root, "stash")
+    branches(root)
+    git(root, "checkout", "-q", "other")
+    git(root, "rebase", "main", status=1)
+
+
+def modes_and_links(root: Path) -> None:
+    (root / "src.py").chmod(0o755)
+    (root / "a.txt").unlink()
+    links = {"to file": "a.txt", "outside": str(root.parent), "broken": "/no such place", "a.txt": "src.py"}
+    for name, target in links.items():
+        (root / name).symlink_to(target)
+
+
+def ends_of_lines_by_attributes(root: Path) -> None:
+    write(root, {".gitattributes": "*.bat eol=crlf\n*.sh eol=lf\n*.bin -text\n"})
+    write(root, {"x.bat": "a\r\nb\r\n", "x.sh": "a\nb\n", "x.bin": "a\r\nb\n"})
+    git(root, "config", "core.safecrlf", "true")
+
+
+def bits_that_hide_changes(root: Path) -> None:
+    git(root, "update-index", "--assume-unchanged", "a.txt")
+    git(root, "update-index", "--skip-worktree", "src.py")
+    write(root, {"a.txt": "changed in secret\n", "src.py": "also\n", "later": "named, not added"})
+    git(root, "add", "-N", "later")
+
+
+def split_index_and_file_system_monitor(root: Path) -> None:
+    git(root, "update-index", "--split-index")
+    for key, value in (("splitIndex", "true"), ("untrackedCache", "true"), ("fsmonitor", "echo no such monitor")):
+        git(root, "config", f"core.{key}", value)
+    edit(root)
+
+
+@pytest.mark.parametrize(
+    "prepare",
+    [
+        edit,
+        merge_in_progress,
+        conflict_whose_file_was_deleted,
+        rebase_in_progress_and_a_stash,
+        modes_and_links,
+        ends_of_lines_by_attributes,
+        bits_that_hide_changes,
+        split_index_and_file_system_monitor,
+    ],
+)
+def test_a_tree_stands_as_on_disk(root: Path, untouched: Ready, prepare: Callable[[Path], None]) -> None:
+    prepare(root)
+    untouched()
+    assert shown(root) == content(root)
 
 
 def test_a_clean_tree_is_its_own_commit(root: Path, untouched: Ready) -> None:
@@ -48,10 +126,9 @@ def test_a_clean_tree_is_its_own_commit(root: Path, untouched: Ready) -> None:
     assert shown(root) == content(root)
 
 
-def test_staged_and_unstaged_changes_stand_as_on_disk(root: Path, untouched: Ready) -> None:
+def test_the_commit_of_an_edited_tree_has_the_last_one_as_its_parent(root: Path, untouched: Ready) -> None:
     edit(root)
     untouched()
-    assert shown(root) == content(root)
     repository = open_repository(root)
     state = snapshot(repository)
     assert repository.git().line("rev-parse", f"{state.commit}^") == git(root, "rev-parse", "HEAD")
@@ -59,64 +136,18 @@ def test_staged_and_unstaged_changes_stand_as_on_disk(root: Path, untouched: Rea
 
 
 def test_ignored_files_stay_behind(root: Path, untouched: Ready) -> None:
-    (root / ".gitignore").write_text("target/\n*.log\n!keep.log\n")
-    (root / "target").mkdir()
-    (root / "target" / "out").write_text("built")
-    (root / "x.log").write_text("")
-    (root / "keep.log").write_text("kept")
+    ignored = {"target/out": "built", "x.log": ""}
+    write(root, {".gitignore": "target/\n*.log\n!keep.log\n", "keep.log": "kept"} | ignored)
     untouched()
     found = shown(root)
     assert "keep.log" in found
-    assert not {"x.log", "target/out"} & set(found)
-
-
-def test_a_merge_in_progress(root: Path, untouched: Ready) -> None:
-    git(root, "checkout", "-qb", "other")
-    (root / "a.txt").write_text("theirs\n")
-    commit(root, "theirs")
-    git(root, "checkout", "-q", "main")
-    (root / "a.txt").write_text("ours\n")
-    commit(root, "ours")
-    git(root, "merge", "other", status=1)
-    untouched()
-    assert b"<<<<<<<" in (root / "a.txt").read_bytes()
-    assert shown(root) == content(root)
-
-
-def test_a_conflict_whose_file_was_deleted(root: Path, untouched: Ready) -> None:
-    git(root, "checkout", "-qb", "other")
-    (root / "a.txt").write_text("theirs\n")
-    commit(root, "theirs")
-    git(root, "checkout", "-q", "main")
-    (root / "a.txt").unlink()
-    commit(root, "ours")
-    git(root, "merge", "other", status=1)
-    (root / "a.txt").unlink()
-    untouched()
-    assert shown(root) == content(root)
-
-
-def test_a_rebase_in_progress_and_a_stash(root: Path, untouched: Ready) -> None:
-    (root / "a.txt").write_text("to stash\n")
-    git(root, "stash")
-    git(root, "checkout", "-qb", "topic")
-    (root / "a.txt").write_text("topic\n")
-    commit(root, "topic")
-    git(root, "checkout", "-q", "main")
-    (root / "a.txt").write_text("main\n")
-    commit(root, "main")
-    git(root, "checkout", "-q", "topic")
-    git(root, "rebase", "main", status=1)
-    untouched()
-    assert shown(root) == content(root)
-    assert git(root, "stash", "list")
+    assert not ignored.keys() & found.keys()
 
 
 def test_a_linked_working_tree(root: Path, tmp_path: Path) -> None:
     linked = tmp_path / "linked"
     git(root, "worktree", "add", "-q", "-b", "side", str(linked))
-    (linked / "a.txt").write_text("linked\n")
-    (linked / "only here").write_text("")
+    write(linked, {"a.txt": "linked\n", "only here": ""})
     before = fingerprint(root, linked)
     assert shown(linked) == content(linked)
     assert fingerprint(root, linked) == before
@@ -138,14 +169,10 @@ def test_names_of_every_kind(root: Path, untouched: Ready) -> None:
 
 
 def test_a_file_that_became_a_folder_and_the_reverse(root: Path, untouched: Ready) -> None:
-    (root / "deep").mkdir()
-    (root / "deep" / "x").write_text("x")
-    commit(root, "deep")
+    commit(root, "deep", {"deep/x": "x"})
     (root / "a.txt").unlink()
-    (root / "a.txt").mkdir()
-    (root / "a.txt" / "inside").write_text("")
     shutil.rmtree(root / "deep")
-    (root / "deep").write_text("now a file")
+    write(root, {"a.txt/inside": "", "deep": "now a file"})
     untouched()
     assert shown(root) == content(root)
     repository = open_repository(root)
@@ -155,68 +182,23 @@ def test_a_file_that_became_a_folder_and_the_reverse(root: Path, untouched: Read
         assert (slots.a.path / "a.txt").is_file()
 
 
-def test_modes_and_links(root: Path, tmp_path: Path, untouched: Ready) -> None:
-    (root / "src.py").chmod(0o755)
-    (root / "to file").symlink_to("a.txt")
-    (root / "outside").symlink_to(tmp_path)
-    (root / "broken").symlink_to("/no such place")
-    (root / "a.txt").unlink()
-    (root / "a.txt").symlink_to("src.py")
-    untouched()
-    assert shown(root) == content(root)
-
-
-def test_ends_of_lines_follow_the_attributes(root: Path, untouched: Ready) -> None:
-    (root / ".gitattributes").write_text("*.bat eol=crlf\n*.sh eol=lf\n*.bin -text\n")
-    (root / "x.bat").write_bytes(b"a\r\nb\r\n")
-    (root / "x.sh").write_bytes(b"a\nb\n")
-    (root / "x.bin").write_bytes(b"a\r\nb\n")
-    git(root, "config", "core.safecrlf", "true")
-    untouched()
-    assert shown(root) == content(root)
-
-
-def test_bits_that_hide_changes_hide_nothing_here(root: Path, untouched: Ready) -> None:
-    git(root, "update-index", "--assume-unchanged", "a.txt")
-    git(root, "update-index", "--skip-worktree", "src.py")
-    (root / "a.txt").write_text("changed in secret\n")
-    (root / "src.py").write_text("also\n")
-    (root / "later").write_text("named, not added")
-    git(root, "add", "-N", "later")
-    untouched()
-    assert shown(root) == content(root)
-
-
 def test_a_change_as_young_as_the_index_is_seen(root: Path) -> None:
     # git compares whole seconds: file, index and change in the same second, and the snapshot in a later one.
     time.sleep(1 - time.time() % 1)
-    (root / "a.txt").write_text("1111\n")
+    write(root, {"a.txt": "1111\n"})
     git(root, "add", "a.txt")
-    (root / "a.txt").write_text("2222\n")
+    write(root, {"a.txt": "2222\n"})
     time.sleep(1.1)
     assert shown(root)["a.txt"] == ("file", False, b"2222\n")
 
 
 def test_what_a_sparse_checkout_leaves_out_is_shown(root: Path, untouched: Ready) -> None:
-    for folder in ("one", "two"):
-        (root / folder).mkdir()
-        (root / folder / "file").write_text(folder)
-    commit(root, "folders")
+    commit(root, "folders", {"one/file": "one", "two/file": "two"})
     git(root, "sparse-checkout", "set", "--sparse-index", "one")
-    (root / "one" / "file").write_text("changed")
+    write(root, {"one/file": "changed"})
     untouched()
     assert not (root / "two").exists()
     assert shown(root) == content(root) | {"two/file": ("file", False, b"two")}
-
-
-def test_a_split_index_and_a_file_system_monitor(root: Path, untouched: Ready) -> None:
-    git(root, "update-index", "--split-index")
-    git(root, "config", "core.splitIndex", "true")
-    git(root, "config", "core.untrackedCache", "true")
-    git(root, "config", "core.fsmonitor", "echo no such monitor")
-    edit(root)
-    untouched()
-    assert shown(root) == content(root)
 
 
 def test_no_commit_yet(tmp_path: Path) -> None:
@@ -272,9 +254,7 @@ def test_inside_a_hook_the_files_of_the_hook_are_left_alone(
 
 def test_hooks_do_not_run(root: Path, tmp_path: Path, untouched: Ready) -> None:
     for name in ("post-index-change", "pre-commit", "post-checkout", "reference-transaction", "post-commit"):
-        hook = root / ".git" / "hooks" / name
-        hook.write_text(f"#!/bin/sh\necho {name} >> {tmp_path}/ran\n")
-        hook.chmod(0o755)
+        write(root, {f".git/hooks/{name}": f"#!/bin/sh\necho {name} >> {tmp_path}/ran\n"}, executable=True)
     edit(root)
     (tmp_path / "ran").unlink()  # git's own commands ran them
     untouched()
@@ -283,51 +263,42 @@ def test_hooks_do_not_run(root: Path, tmp_path: Path, untouched: Ready) -> None:
 
 
 def test_filters_of_the_user_are_used(root: Path, untouched: Ready) -> None:
-    git(root, "config", "filter.upper.clean", "tr a-z A-Z")
-    git(root, "config", "filter.upper.smudge", "tr A-Z a-z")
-    git(root, "config", "filter.upper.required", "true")
-    (root / ".git" / "info" / "attributes").write_text("*.up filter=upper\n")
-    (root / "x.up").write_text("text\n")
+    for key, value in {"clean": "tr a-z A-Z", "smudge": "tr A-Z a-z", "required": "true"}.items():
+        git(root, "config", f"filter.upper.{key}", value)
+    write(root, {".git/info/attributes": "*.up filter=upper\n", "x.up": "text\n"})
     untouched()
     repository = open_repository(root)
     assert shown(root) == content(root)
-    tree = snapshot(repository).tree
-    assert repository.git().run("cat-file", "blob", f"{tree}:x.up") == b"TEXT\n"
+    assert repository.git().run("cat-file", "blob", f"{snapshot(repository).tree}:x.up") == b"TEXT\n"
 
 
 @pytest.mark.skipif(not shutil.which("git-lfs"), reason="needs git-lfs")
 def test_large_files_of_git_lfs(root: Path, untouched: Ready) -> None:
     git(root, "lfs", "install", "--local", "--skip-repo")
-    (root / ".gitattributes").write_text("*.big filter=lfs diff=lfs merge=lfs -text\n")
-    (root / "kept.big").write_bytes(b"kept" * 1000)
-    commit(root, "large")
-    (root / "new.big").write_bytes(b"new" * 1000)
+    attributes = "*.big filter=lfs diff=lfs merge=lfs -text\n"
+    commit(root, "large", {".gitattributes": attributes, "kept.big": "kept" * 1000})
+    write(root, {"new.big": "new" * 1000})
     untouched()
     assert shown(root) == content(root)
 
 
 def test_a_submodule_is_carried_when_asked_for(root: Path, tmp_path: Path, untouched: Ready) -> None:
-    inner = make(tmp_path / "inner", lib_c="int x;\n")
-    middle = make(tmp_path / "middle")
-    for outer, name, source in ((middle, "inner", inner), (root, "mid", middle)):
-        git(outer, "-c", "protocol.file.allow=always", "submodule", "add", "-q", str(source), f"deps/{name}")
-        commit(outer, "a submodule")
+    inner, middle = make(tmp_path / "inner", lib_c="int x;\n"), make(tmp_path / "middle")
+    add_submodule(middle, inner, "deps/inner")
+    add_submodule(root, middle, "deps/mid")
     git(root, "-c", "protocol.file.allow=always", "submodule", "update", "-q", "--init", "--recursive")
-    (root / "deps" / "mid" / "a.txt").write_text("changed inside\n")
-    (root / "deps" / "mid" / "deps" / "inner" / "new").write_text("untracked, deep\n")
+    write(root, {"deps/mid/a.txt": "changed inside\n", "deps/mid/deps/inner/new": "untracked, deep\n"})
     untouched()
     assert shown(root, with_submodules=True) == content(root)
     assert "deps/mid/a.txt" not in shown(root)
     repository = open_repository(root, with_submodules=True)
-    committed = at(repository, "HEAD")
-    assert repository.git().run("cat-file", "blob", f"{committed.tree}:deps/mid/a.txt") == b"one\ntwo\n"
-    assert repository.git().run("cat-file", "blob", f"{committed.tree}:deps/mid/deps/inner/lib.c") == b"int x;\n"
+    committed = at(repository, "HEAD").tree
+    for path, text in (("deps/mid/a.txt", b"one\ntwo\n"), ("deps/mid/deps/inner/lib.c", b"int x;\n")):
+        assert repository.git().run("cat-file", "blob", f"{committed}:{path}") == text
 
 
 def test_a_submodule_that_is_not_on_disk_is_named_with_the_remedy(root: Path, tmp_path: Path) -> None:
-    inner = make(tmp_path / "inner", lib_c="int x;\n")
-    git(root, "-c", "protocol.file.allow=always", "submodule", "add", "-q", str(inner), "lib")
-    commit(root, "a submodule")
+    add_submodule(root, make(tmp_path / "inner", lib_c="int x;\n"), "lib")
     clone = tmp_path / "clone"
     git(tmp_path, "clone", "-q", str(root), str(clone))
     with pytest.raises(UserError, match=r"submodule lib: commit .* not on this disk(.|\n)*submodule update --init"):
@@ -337,8 +308,7 @@ def test_a_submodule_that_is_not_on_disk_is_named_with_the_remedy(root: Path, tm
 def test_a_file_that_cannot_be_read_is_named(root: Path) -> None:
     git(root, "config", "filter.broken.clean", "false")
     git(root, "config", "filter.broken.required", "true")
-    (root / ".gitattributes").write_text("*.txt filter=broken\n")
-    (root / "a.txt").write_text("changed\n")
+    write(root, {".gitattributes": "*.txt filter=broken\n", "a.txt": "changed\n"})
     with pytest.raises(UserError, match=r"record .*a\.txt"):
         snapshot(open_repository(root))
 
@@ -359,14 +329,12 @@ def test_the_users_git_is_not_asked_where_there_is_none(tmp_path: Path, monkeypa
 
 def test_a_shallow_clone_is_told_how_to_get_more(root: Path, tmp_path: Path) -> None:
     base = git(root, "rev-parse", "HEAD")
-    for number in range(3):
-        (root / "a.txt").write_text(f"{number}\n")
-        last = commit(root, str(number))
-        if number == 0:
-            git(root, "branch", "side", last)
+    commit(root, "0", {"a.txt": "0\n"})
+    git(root, "branch", "side")
+    for number in (1, 2):
+        commit(root, str(number), {"a.txt": f"{number}\n"})
     git(root, "checkout", "-q", "side")
-    (root / "b.txt").write_text("side\n")
-    side = commit(root, "side")
+    side = commit(root, "side", {"b.txt": "side\n"})
     assert open_repository(root).merge_base("main", "side") == git(root, "merge-base", "main", "side")
     clone = tmp_path / "shallow"
     git(tmp_path, "clone", "-q", "--depth=1", "--no-single-branch", f"file://{root}", str(clone))
@@ -403,3 +371,89 @@ def test_a_repository_of_another_user_is_refused_with_the_remedy(root: Path) -> 
         open_repository(root)
     git(root, "config", "--file", os.environ["GIT_CONFIG_GLOBAL"], "safe.directory", str(root))
     assert shown(root) == content(root)
+
+
+Edits = list[tuple[str, Path, bytes]]
+
+
+NAMES = st.sampled_from(["a", "b", "-c", 'd"', "e\nf", "g h", "ü", os.fsdecode(b"\xff"), "*", "i.py"])
+
+
+PATHS = st.lists(NAMES, min_size=1, max_size=3).map(lambda parts: Path(*parts))
+
+
+CONTENTS = st.one_of(st.binary(max_size=6), st.sampled_from([b"x\r\ny\n", b"", b"same\n"]))
+
+
+WORDS = st.sampled_from(["write", "remove", "link", "exec", "stage", "reset", "unstage"])
+EDITS = st.lists(st.tuples(WORDS, PATHS, CONTENTS), max_size=8)
+
+
+GIT_EDITS = {"stage": ("add", "-A"), "unstage": ("reset", "-q"), "reset": ("stash", "-q", "-u")}
+
+
+def edit_randomly(root: Path, what: str, path: Path, data: bytes) -> None:
+    """One edit of a user's tree."""
+    place = root / path
+    if what in GIT_EDITS:
+        git(root, *GIT_EDITS[what])
+    elif what == "remove":
+        clear(place)
+    elif what == "exec":
+        if place.is_file() and not place.is_symlink():
+            place.chmod(place.stat().st_mode ^ 0o111)
+    else:
+        make_way(root, path)
+        if what == "link":
+            place.symlink_to(data.replace(b"\0", b"0").decode("latin1") or "nowhere")
+        else:
+            place.write_bytes(data)
+
+
+def make_way(root: Path, path: Path) -> None:
+    for parent in reversed(path.parents[:-1]):
+        if (root / parent).is_symlink() or not (root / parent).is_dir():
+            clear(root / parent)
+            (root / parent).mkdir()
+    clear(root / path)
+
+
+def clear(place: Path) -> None:
+    if place.is_symlink() or place.is_file():
+        place.unlink()
+    elif place.is_dir():
+        shutil.rmtree(place)
+
+
+# Each example takes a quarter of a second.
+@settings(
+    max_examples=int(os.environ["PERFFLOW_FUZZ_EXAMPLES"]) // 2,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+@given(before=EDITS, after=EDITS, rubbish=EDITS)
+def test_a_slot_shows_what_the_user_has(root: Path, before: Edits, after: Edits, rubbish: Edits) -> None:
+    repository = open_repository(root)
+    with open_slots(repository) as slots:
+        for edits in (before, after):
+            for one in edits:
+                edit_randomly(root, *one)
+            check(root, repository, slots)
+        for what, path, data in rubbish:
+            if what not in GIT_EDITS:
+                edit_randomly(slots.a.path, what, path, data)
+        taken = slots.a.take().tree
+        shown = content(slots.a.path)
+        slots.b.switch(taken)
+        assert content(slots.b.path) == shown
+        check(root, repository, slots)
+
+
+def check(project: Path, repository: Repository, slots: Slots) -> None:
+    mark = fingerprint(project)
+    state = snapshot(repository)
+    slots.a.switch(state.tree)
+    assert fingerprint(project) == mark
+    assert content(slots.a.path) == content(project)
+    assert slots.a.take().tree == state.tree
+    assert slots.a.switch(state.tree) == ()

@@ -6,6 +6,7 @@ import os
 import shutil
 import signal
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -21,14 +22,21 @@ def links(found: Project) -> int:
     return len(list(found.recordings.glob("links/*/link.json")))
 
 
+def shell(found: Project, command: str, env: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+    """Run a command without the recorder, or with an environment of it."""
+    argv = ["bash", "-ec", command]
+    return subprocess.run(argv, cwd=found.folder, env=env, capture_output=True, text=True, check=False)
+
+
+def has_sections(found: Project) -> bool:
+    return b".text.f3" in (found.folder / "called.o").read_bytes()
+
+
 def test_status_and_output_are_those_of_the_driver(c_project: Project) -> None:
     (c_project.folder / "bad.c").write_text("int main(void) { return nowhere(); }\n#warning look here\n")
     commands = ["gcc -c bad.c -o bad.o", "gcc bad.o -o bad", "gcc bad.c -o bad", "gcc none.o", "gcc", "gcc --version"]
     for command in commands:
-        plain = subprocess.run(
-            ["bash", "-c", command], cwd=c_project.folder, capture_output=True, text=True, check=False
-        )
-        seen = c_project.attempt(command)
+        plain, seen = shell(c_project, command), c_project.attempt(command)
         assert (seen.returncode, seen.stdout) == (plain.returncode, plain.stdout)
         assert seen.stderr.count("\n") == plain.stderr.count("\n")
     assert links(c_project) == 0
@@ -49,7 +57,7 @@ def test_compiles_and_libraries_are_not_recorded(c_project: Project) -> None:
         "gcc -c called.c; gcc -shared -fPIC called.c -o libcalled.so; gcc -E main.c; gcc -r called.o -o r.o"
     )
     assert links(c_project) == 0
-    assert b".text.f3" in (c_project.folder / "called.o").read_bytes()
+    assert has_sections(c_project)
 
 
 @pytest.mark.parametrize("obstacle", ["unwritable", "a file", "gone"])
@@ -63,8 +71,8 @@ def test_a_build_succeeds_where_nothing_can_be_recorded(c_project: Project, obst
     else:
         shutil.rmtree(c_project.recordings)
         environment["PERFFLOW_LINK_PYTHON"] = "/nowhere"
-    command = ["bash", "-ec", "gcc -fprofile-use -Wno-missing-profile -c called.c && gcc main.c called.o -o program"]
-    done = subprocess.run(command, cwd=c_project.folder, env=environment, capture_output=True, text=True, check=False)
+    command = "gcc -fprofile-use -Wno-missing-profile -c called.c && gcc main.c called.o -o program"
+    done = shell(c_project, command, environment)
     assert (done.returncode, done.stderr) == (0, "")
     assert (c_project.folder / "program").exists()
 
@@ -84,7 +92,7 @@ def test_only_the_variables_that_drivers_read_are_stored(c_project: Project) -> 
 
 def test_assembly_on_the_way_keeps_the_sections(c_project: Project) -> None:
     c_project.build("gcc -S called.c -o called.s; clang -Werror -c called.s -o called.o")
-    assert b".text.f3" in (c_project.folder / "called.o").read_bytes()
+    assert has_sections(c_project)
 
 
 def test_a_later_link_replaces_the_record_of_the_first(c_project: Project) -> None:
@@ -121,9 +129,8 @@ def test_the_compiler_that_cmake_stores_works_without_a_recording(c_project: Pro
     stored = str(shutil.which("gcc", path=environment["PATH"]))
     assert not stored.startswith(str(c_project.recordings))
     shutil.rmtree(c_project.recordings)
-    subprocess.run([stored, "-c", "called.c"], cwd=c_project.folder, check=True)
-    subprocess.run([stored, "main.c", "called.o", "-o", "program"], cwd=c_project.folder, check=True)
-    assert b".text.f3" not in (c_project.folder / "called.o").read_bytes()
+    assert shell(c_project, f"{stored} -c called.c; {stored} main.c called.o -o program").returncode == 0
+    assert not has_sections(c_project)
 
 
 def test_a_compiler_cache_before_the_recorder_does_not_start_it_in_a_circle(c_project: Project, tmp_path: Path) -> None:

@@ -5,10 +5,19 @@ from __future__ import annotations
 import pytest
 
 from perfflow.execute.layouts.refusal import LayoutsRefusedError
+from perfflow.execute.layouts.relinking import Relinker
 from tests.execute.layouts.builds import Project, needs
 
 pytestmark = needs("gcc", "ld.lld")
+
+
 SCRIPT = "echo 'SECTIONS {} INSERT AFTER .data;' >own.ld;"
+ORDERED = "-Wl,--symbol-ordering-file=order"
+
+
+def built(project: Project, command: str) -> Relinker:
+    project.build(command)
+    return project.relinker("program")
 
 
 @pytest.mark.parametrize(
@@ -19,10 +28,7 @@ SCRIPT = "echo 'SECTIONS {} INSERT AFTER .data;' >own.ld;"
         (f"{SCRIPT} gcc main.c called.c -T own.ld -o program", "linker script"),
         (f"{SCRIPT} gcc main.c called.c -Wl,--script=own.ld -o program", r"linker script .*\(--script=own.ld\)"),
         (f"{SCRIPT} gcc main.c called.c own.ld -o program", r"linker script .*\(own.ld\)"),
-        (
-            "touch order; gcc -fuse-ld=lld -Wl,--symbol-ordering-file=order main.c called.c -o program",
-            "its own function order",
-        ),
+        (f"touch order; gcc -fuse-ld=lld {ORDERED} main.c called.c -o program", "its own function order"),
         ("echo 'void _start(void) {}' >k.c; gcc -nostdlib -static k.c -o program", "linked with -nostdlib"),
         ("echo 'void _start(void) {}' >k.c; gcc -Wl,-rpath, -nostdlib k.c -o program", "linked with -nostdlib"),
         ("gcc main.c called.c -Wl,--build-id=uuid -o program", "different bytes than its build did"),
@@ -31,42 +37,38 @@ SCRIPT = "echo 'SECTIONS {} INSERT AFTER .data;' >own.ld;"
         ("cat main.c called.c | gcc -x c - -o program", "no link of program was recorded"),
         ("printf 'exit 0' >program", "no link of program was recorded"),
         ("rm -f program", "program cannot be read: No such file or directory"),
+        (
+            "gcc -shared -fPIC called.c -o libcalled.so; gcc main.c ./libcalled.so -o program; touch libcalled.so",
+            r"\./libcalled\.so has changed since program was linked",
+        ),
     ],
 )
 def test_refused(c_project: Project, command: str, reason: str) -> None:
-    c_project.build(command)
     with pytest.raises(LayoutsRefusedError, match=reason) as refused:
-        c_project.relinker("program")
+        built(c_project, command)
     assert "\n" not in str(refused.value)
 
 
-def test_a_version_script_is_no_layout(c_project: Project) -> None:
-    c_project.build("echo 'V1 { global: main; local: *; };' >v; gcc main.c called.c -Wl,--version-script=v -o program")
-    assert c_project.relinker("program").seconds > 0
-
-
-def test_words_that_are_part_of_a_refused_option_are_accepted(c_project: Project) -> None:
-    c_project.build("mkdir lib; gcc main.c called.c -L lib -o b")
-    assert c_project.relinker("b").seconds > 0
-
-
-def test_an_input_that_changed_is_named(c_project: Project) -> None:
-    c_project.build(
-        "gcc -shared -fPIC called.c -o libcalled.so; gcc main.c ./libcalled.so -o program; touch libcalled.so"
-    )
-    with pytest.raises(LayoutsRefusedError, match=r"\./libcalled\.so has changed since program was linked"):
-        c_project.relinker("program")
+@pytest.mark.parametrize(
+    "command",
+    [
+        # A version script is no layout.
+        "echo 'V1 { global: main; local: *; };' >v; gcc main.c called.c -Wl,--version-script=v -o program",
+        # The name of a folder is no option.
+        "mkdir lib; gcc main.c called.c -L lib -o program",
+    ],
+)
+def test_not_refused(c_project: Project, command: str) -> None:
+    assert built(c_project, command).seconds > 0
 
 
 def test_seeds_begin_at_one(c_project: Project) -> None:
-    c_project.build("gcc main.c called.c -o program")
-    found = c_project.relinker("program")
+    found = built(c_project, "gcc main.c called.c -o program")
     with pytest.raises(ValueError, match="below 1"):
         found.link(0, c_project.work / "out")
 
 
 def test_a_link_that_fails_later_leaves_no_file(c_project: Project) -> None:
-    c_project.build("gcc main.c called.c -o program")
-    found = c_project.relinker("program")
+    found = built(c_project, "gcc main.c called.c -o program")
     with pytest.raises(LayoutsRefusedError, match="could not be linked again"):
         found.link(1, c_project.work / "missing" / "out")

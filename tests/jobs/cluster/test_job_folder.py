@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from perfflow.jobs.cluster.agent import CLAIM, ENDED, WORK, JobEnd, JobFolder, JobWork, Worker, environment_of
+from perfflow.jobs.cluster.agent import CLAIM, ENDED, WORK, Builds, JobEnd, JobFolder, JobWork, Worker, environment_of
 from perfflow.jobs.cluster.placed_run import own_copies, with_part
 from perfflow.plan.groups import Benchmarks, Group, NodeRequirement
 
@@ -24,14 +24,10 @@ def test_what_is_to_be_done_is_read_as_it_was_written_and_by_the_user_alone(tmp_
     work = with_part(WORK_OF, GROUP)
     folder = JobFolder(tmp_path / "g2" / "2")
     folder.write(work)
-
     assert folder.work() == work
     assert (work.steps, work.labels, work.gpus) == (("build", "b"), ("x",), 2)
+    assert work.budget == 100, "each group has the whole budget"
     assert stat.S_IMODE((folder.path / WORK).stat().st_mode) == 0o600
-
-
-def test_each_group_has_the_whole_budget() -> None:
-    assert with_part(WORK_OF, GROUP).budget == 100
 
 
 def test_of_many_one_claims_a_job(tmp_path: Path) -> None:
@@ -117,3 +113,20 @@ def test_no_other_user_can_read_the_files_of_a_job(tmp_path: Path) -> None:
     finally:
         os.umask(old)
     assert [stat.S_IMODE(path.stat().st_mode) for path in (job.path, copies)] == [0o700, 0o700]
+
+
+def test_a_claim_that_another_waiter_made_meanwhile_stays(tmp_path: Path) -> None:
+    builds = Builds(JobWork("/root", "w.yaml", "d", str(tmp_path / "source"), {"head": "1"}), tmp_path)
+    claim = tmp_path / "builder"
+    claim.touch()
+    os.utime(claim, (1000, 1000))
+    dead = claim.stat().st_mtime
+    assert builds._taken_over(claim, dead)
+    assert not claim.exists()
+    # The other waiter has removed the dead one's claim, too late for this one to see it, and made its own.
+    claim.touch()
+    assert builds._taken_over(claim, dead)
+    assert claim.exists()
+    assert [path.name for path in tmp_path.iterdir()] == ["builder"]
+    claim.unlink()
+    assert builds._taken_over(claim, dead)

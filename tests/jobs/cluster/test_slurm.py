@@ -5,13 +5,17 @@ from __future__ import annotations
 import stat
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from perfflow.jobs.cluster import slurm
 from perfflow.jobs.cluster.slurm import EngineError, Node, Phase, Site, Slurm, Status, Submission, why_unsuitable
+from perfflow.model.errors import UserError
 from perfflow.plan.groups import ANYWHERE, NodeRequirement
 
 Program = Callable[[str, str], Path]
+SLURM = Slurm(Site(engine="slurm"))
 
 
 @pytest.fixture
@@ -31,37 +35,34 @@ def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Program:
     return put
 
 
-def submitted(site: Site, place: NodeRequirement = ANYWHERE) -> str:
-    return Slurm(site).submit(Submission(Path("/shared/g 1"), "pf-g1-1", place, 20))
+def submitted(place: NodeRequirement = ANYWHERE, **site: Any) -> str:
+    return Slurm(Site(engine="slurm", **site)).submit(Submission(Path("/shared/g 1"), "pf-g1-1", place, 20))
+
+
+def option(said: list[str], name: str) -> str:
+    """Return the word after an option."""
+    return said[said.index(name) + 1]
 
 
 def test_a_job_is_exclusive_has_a_limit_and_is_never_run_again(program: Program) -> None:
     words = program("sbatch", "echo 17")
-
-    assert submitted(Site(engine="slurm", partition="bench", account="perf", options=["--qos=low"])) == "17"
-
+    assert submitted(partition="bench", account="perf", options=["--qos=low"]) == "17"
     said = words.read_text().splitlines()
-    for word in ("--parsable", "--no-requeue", "--exclusive", "--mem=0", "--qos=low"):
-        assert word in said
-    assert said[said.index("-t") + 1] == "20"
-    assert said[said.index("-p") + 1] == "bench"
-    assert said[said.index("-A") + 1] == "perf"
-    assert said[said.index("--wrap") + 1].endswith("-P -m perfflow.jobs.cluster.agent '/shared/g 1'")
+    assert {"--parsable", "--no-requeue", "--exclusive", "--mem=0", "--qos=low"} <= {*said}
+    assert [option(said, name) for name in ("-t", "-p", "-A")] == ["20", "bench", "perf"]
+    assert option(said, "--wrap").endswith("-P -m perfflow.jobs.cluster.agent '/shared/g 1'")
 
 
 def test_a_place_becomes_options(program: Program) -> None:
     words = program("sbatch", "echo 17")
-
-    submitted(Site(engine="slurm", exclude=["n9"]), NodeRequirement(("zen4", "bench"), 2, "h100.80gb", exclusive=False))
-
+    submitted(NodeRequirement(("zen4", "bench"), 2, "h100.80gb", exclusive=False), exclude=["n9"])
     said = words.read_text().splitlines()
-    assert said[said.index("--constraint") + 1] == "zen4&bench"
-    assert said[said.index("--gres") + 1] == "gpu:h100.80gb:2"
-    assert said[said.index("--exclude") + 1] == "n9"
+    options = {"--constraint": "zen4&bench", "--gres": "gpu:h100.80gb:2", "--exclude": "n9"}
+    assert {name: option(said, name) for name in options} == options
     assert "--exclusive" not in said
-    submitted(Site(engine="slurm", exclude=["n9"]), NodeRequirement(node="n3"))
+    submitted(NodeRequirement(node="n3"), exclude=["n9"])
     said = words.read_text().splitlines()
-    assert said[said.index("--nodelist") + 1] == "n3"
+    assert option(said, "--nodelist") == "n3"
     assert "--exclude" not in said
 
 
@@ -71,25 +72,30 @@ def test_a_place_becomes_options(program: Program) -> None:
 )
 def test_the_number_is_found_behind_what_a_site_prints(program: Program, script: str, number: str) -> None:
     program("sbatch", script)
-    assert submitted(Site(engine="slurm")) == number
+    assert submitted() == number
 
 
-def test_slurms_own_words_say_why_it_refuses(program: Program) -> None:
-    program("sbatch", "echo 'sbatch: error: Batch job submission failed: Invalid account' >&2; exit 1")
-    with pytest.raises(EngineError, match=r"^sbatch: Batch job submission failed: Invalid account$"):
-        submitted(Site(engine="slurm"))
-    program("sbatch", "echo ok")
-    with pytest.raises(EngineError, match="no job number: 'ok'"):
-        submitted(Site(engine="slurm"))
+@pytest.mark.parametrize(
+    ("script", "why"),
+    [
+        (
+            "echo 'sbatch: error: Batch job submission failed: Invalid account' >&2; exit 1",
+            r"^sbatch: Batch job submission failed: Invalid account$",
+        ),
+        ("echo ok", "no job number: 'ok'"),
+    ],
+)
+def test_slurms_own_words_say_why_it_refuses(program: Program, script: str, why: str) -> None:
+    program("sbatch", script)
+    with pytest.raises(EngineError, match=why):
+        submitted()
 
 
 def test_inside_a_job_its_limits_are_not_handed_on(program: Program, monkeypatch: pytest.MonkeyPatch) -> None:
     words = program("sbatch", "echo 17")
     for name in ("SLURM_JOB_ID", "SBATCH_TIMELIMIT", "SLURM_CONF"):
         monkeypatch.setenv(name, "x")
-
-    submitted(Site(engine="slurm", env={"SITE": "y"}))
-
+    submitted(env={"SITE": "y"})
     environment = words.with_name("sbatch.env").read_text().splitlines()
     assert {"SLURM_CONF=x", "SITE=y"} <= set(environment)
     assert not any(line.startswith(("SLURM_JOB_ID=", "SBATCH_")) for line in environment)
@@ -98,10 +104,7 @@ def test_inside_a_job_its_limits_are_not_handed_on(program: Program, monkeypatch
 def test_one_question_is_asked_for_all_jobs(program: Program) -> None:
     lines = "1|RUNNING|n1|None\n2|PENDING||Resources\n3|PENDING||BadConstraints\n4|TIMEOUT|n2|TimeLimit"
     words = program("squeue", f"printf '{lines}\\n'")
-
-    found = Slurm(Site(engine="slurm")).poll(["1", "2", "3", "4", "5"])
-
-    assert found == {
+    assert SLURM.poll(["1", "2", "3", "4", "5"]) == {
         "1": Status(Phase.RUNNING, "n1"),
         "2": Status(Phase.QUEUED, reason="Resources"),
         "3": Status(Phase.QUEUED, reason="BadConstraints", hopeless=True),
@@ -113,9 +116,9 @@ def test_one_question_is_asked_for_all_jobs(program: Program) -> None:
 
 def test_a_job_that_slurm_has_forgotten_has_ended_and_a_controller_that_is_away_says_nothing(program: Program) -> None:
     program("squeue", "echo 'slurm_load_jobs error: Invalid job id specified' >&2; exit 1")
-    assert Slurm(Site(engine="slurm")).poll(["1"]) == {"1": Status(Phase.ENDED)}
+    assert SLURM.poll(["1"]) == {"1": Status(Phase.ENDED)}
     program("squeue", "echo 'slurm_load_jobs error: Unable to contact slurm controller' >&2; exit 1")
-    assert Slurm(Site(engine="slurm")).poll(["1"])["1"].phase is Phase.UNKNOWN
+    assert SLURM.poll(["1"])["1"].phase is Phase.UNKNOWN
 
 
 def test_a_command_that_is_not_there_is_told_with_its_package(program: Program) -> None:
@@ -130,7 +133,7 @@ def test_a_command_that_is_not_there_is_told_with_its_package(program: Program) 
 )
 def test_the_longest_job_is_what_the_partition_allows(program: Program, limits: str, minutes: int | None) -> None:
     program("sinfo", f"printf '{limits}\\n'")
-    assert Slurm(Site(engine="slurm")).longest() == minutes
+    assert SLURM.longest() == minutes
 
 
 def test_nodes_are_read_with_their_labels_and_state(program: Program) -> None:
@@ -161,3 +164,65 @@ NODES = (Node("n1", ("a", "b"), "", "idle", usable=True), Node("n2", ("c",), "gp
 )
 def test_a_place_that_is_none_is_told_before_anything_is_queued(place: NodeRequirement, why: str) -> None:
     assert why_unsuitable(place, NODES) == why
+
+
+@pytest.fixture
+def configured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the file of the configuration folder, which no variable replaces."""
+    monkeypatch.delenv(slurm.VARIABLE, raising=False)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    (tmp_path / "perfflow").mkdir()
+    return tmp_path / "perfflow" / "executors.yaml"
+
+
+@pytest.fixture
+def written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the file that the variable names."""
+    monkeypatch.setenv(slurm.VARIABLE, str(tmp_path / "executors.yaml"))
+    return tmp_path / "executors.yaml"
+
+
+def test_the_file_of_the_configuration_folder_is_read_if_there_is_one(configured: Path) -> None:
+    assert slurm.sites() == {}
+    assert slurm.site_of("local") is None
+    with pytest.raises(UserError, match=r"no executor is called 'lab'[\s\S]*there is no executors.yaml"):
+        slurm.site_of("lab")
+    configured.write_text("executors: {lab: {engine: slurm}}")
+    assert list(slurm.sites()) == ["lab"]
+
+
+def test_durations_and_lengths_are_read(written: Path) -> None:
+    written.write_text("executors: {lab: {engine: slurm, partition: p, group: [5m, 20m], pending: 2h, poll: 500ms}}")
+    found = slurm.site_of("lab")
+    assert found is not None
+    assert (found.lengths, found.seconds("pending"), found.seconds("poll")) == ((300, 1200), 7200, 0.5)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("executors: [lab]", "has no map `executors`"),
+        ("lab: {engine: slurm}", "has no map `executors`"),
+        ("executors: {lab: {engine: pbs}}", "lab.engine"),
+        ("executors: {lab: {engine: slurm, partitoin: p}}", "lab.partitoin"),
+        ("executors: {lab: {engine: slurm, poll: soon}}", "lab: "),
+        ("executors: {lab: {engine: slurm, group: [60m, 10m]}}", "the first duration must be the shorter one"),
+        ("executors: {lab: {engine: slurm, group: [10m]}}", "lab"),
+        ("executors: {local: {engine: slurm}}", "`local` is this machine"),
+        ("executors: {lab: [}", "not YAML"),
+        (None, "No such file"),
+    ],
+)
+def test_what_is_wrong_is_told_with_the_file(written: Path, text: str | None, told: str) -> None:
+    if text is not None:
+        written.write_text(text)
+    with pytest.raises(UserError) as raised:
+        slurm.sites()
+    assert told in str(raised.value)
+    assert "executors.yaml" in str(raised.value)
+
+
+def test_a_name_that_is_nearly_right_is_told(written: Path) -> None:
+    written.write_text("executors: {cluster: {engine: slurm}}")
+    with pytest.raises(UserError, match="did you mean cluster"):
+        slurm.site_of("clutser")
