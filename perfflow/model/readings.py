@@ -111,7 +111,13 @@ def reading_of_distribution(
     if unknown or statistic not in figures:
         raise ToolOutputError(f"a distribution has {', '.join([*_IN_ORDER, MEAN, 'n'])}, not {', '.join(figures)}")
     ordered = [figures[name] for name in _IN_ORDER if name in figures]
-    inside = MEAN not in figures or figures.get("min", -math.inf) <= figures[MEAN] <= figures.get("max", math.inf)
+    mean = figures.get(MEAN, figures[statistic])
+    # The mean of equal values may differ from them in its last digit.
+    inside = all(
+        math.isclose(mean, figures[end], rel_tol=1e-9) or (mean > figures[end]) == (end == "min")
+        for end in ("min", "max")
+        if end in figures
+    )
     if any(map(math.isnan, figures.values())) or ordered != sorted(ordered) or not inside or figures.get("n", 1) < 1:
         raise ToolOutputError(f"the distribution of {metric} contradicts itself: {dict(figures)}")
     return Reading(metric, figures[statistic], benchmark, dict(figures), statistic=statistic)

@@ -175,6 +175,17 @@ def candidates(
     return [BisectionCandidate(line["commit"], int(line["distance"])) for line in lines if line]
 
 
+def newest_first(
+    repository: Repository, bad: str, good: Collection[str], *, first_parent: bool = False
+) -> list[Described]:
+    """Return the same commits, each before its parents."""
+    walk = ("--first-parent",) if first_parent else ()
+    words = ("rev-list", "--topo-order", *walk, bad, *(f"^{commit}" for commit in good))
+    return [
+        described(repository, commit) for commit in repository.git().run(*words, what="list commits").decode().split()
+    ]
+
+
 def described(repository: Repository, commit: str) -> Described:
     """Return git's description of a commit. Raises UserError for an unknown one."""
     form = "%H%x00%P%x00%an <%ae>%x00%aI%x00%s"

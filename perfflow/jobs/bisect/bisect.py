@@ -56,7 +56,7 @@ from perfflow.store.run_facts import BisectQuestion
 from perfflow.store.run_folder import RunFolder, Subrun, json_lines
 from perfflow.tools import regular_files
 from perfflow.tools.adapter import Role
-from perfflow.trees.line_history import BisectionCandidate, Described, candidates, described, touched
+from perfflow.trees.line_history import BisectionCandidate, Described, candidates, described, newest_first, touched
 from perfflow.trees.repository import Repository, open_repository
 from perfflow.trees.slots import open_slots
 from perfflow.verdict import bisection
@@ -295,8 +295,7 @@ class _Bisection:
         return candidates(self.repository, bad, good, first_parent=self.asked.first_parent)
 
     def _concluded(self, found: Bisected, search: Search, regression: Regression, why: str) -> Bisected:
-        commits = [described(self.repository, commit) for commit in search.left()]
-        left = tuple(sorted(commits, key=lambda item: item.revision != search.bad))
+        left = tuple(newest_first(self.repository, search.bad, search.good, first_parent=self.asked.first_parent))
         found = replace(found, tried=tuple(self.trials.done), left=left)
         if len(left) > 1:
             return found.ended(

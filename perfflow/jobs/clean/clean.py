@@ -18,8 +18,8 @@ from perfflow.trees.slots import Home, Tree
 
 DAY = 86400.0
 KINDS = ("runs", "comparisons")
-IN_USE = "a run uses them"
-"""Reason for keeping trees that does not count as a failure."""
+IN_USE = "in use"
+"""Reason for keeping what a run or a job uses, which does not count as a failure."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ def _clones(cache: Path, before: float, *, dry: bool) -> Iterator[Removed]:
         if used <= before:
             with bundles.held(home) as free:
                 what, size = "clones for jobs of a cluster", run_folders.size_of(home)
-                yield _removed(what, home, size, dry=dry) if free else Removed(what, home, size, "a job is using one")
+                yield _removed(what, home, size, dry=dry) if free else Removed(what, home, size, IN_USE)
 
 
 def _each(found: list[OldFolder], before: float, *, dry: bool) -> Iterator[Removed]:

@@ -189,7 +189,12 @@ def _in_common(first: Stored, second: Stored) -> tuple[set[Key], list[str]]:
     """
     keys = (set(first.series), set(second.series))
     definitions = [(side.criteria or Criteria()) for side in (first, second)]
-    both = {key for key in keys[0] & keys[1] if definitions[0].metric(key[1]) == definitions[1].metric(key[1])}
+    # Whether a figure adds up over a run is part of how it is measured, not of what it means.
+    both = {
+        (name, metric)
+        for name, metric in keys[0] & keys[1]
+        if len({replace(known.metric(metric), total=False) for known in definitions}) == 1
+    }
     if not both:
         shared = {name for name, _ in keys[0]} & {name for name, _ in keys[1]}
         hint = "; ".join(f"{_name(side)} has {_contents(side, shared)}" for side in (first, second))
