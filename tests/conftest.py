@@ -14,7 +14,7 @@ import time
 from collections import defaultdict
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import settings
@@ -121,6 +121,20 @@ def _send_at_once(config: pytest.Config) -> None:
     found = getattr(getattr(config, "failures_db", None), "sock", None)
     if isinstance(found, socket.socket):
         found.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object:
+    """Spread files over the processes, and text cases by topic: one process would run them for ten minutes."""
+    from xdist.scheduler.loadfile import LoadFileScheduling
+
+    def scope(nodeid: str) -> str:
+        path = nodeid.partition("::")[0]
+        return nodeid.partition(": ")[0] if path.endswith("cli/test_cases.py") else path
+
+    scheduling = LoadFileScheduling(config, log)
+    scheduling._split_scope = scope
+    return scheduling
 
 
 class _Teller:
