@@ -1,4 +1,4 @@
-"""Open a project's history, and add runs of perfflow and result files of other tools to it.
+"""Open a project's history, and take in runs of perfflow and result files of other tools to it.
 
 Runs that cannot be sent to a server wait in a file until next time. Imported result files keep the dates, machines and
 revisions that they contain.
