@@ -9,7 +9,10 @@ import dataclasses
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import IntEnum, StrEnum
-from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 class Exit(IntEnum):
