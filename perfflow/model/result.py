@@ -743,7 +743,7 @@ class Blind(ResultPart):
 class Result(ResultPart):
     """The whole file."""
 
-    schema_: Literal["perfflow.result/2"]
+    schema_: Literal["perfflow.result/2"] = Field(alias="schema")
     run: RunInfo
     verdict: Literal["pass", "fail", "unproven", "error"] | None
     """None if two stored sets were compared: their samples are not paired, so they are not judged."""
@@ -801,6 +801,4 @@ class Result(ResultPart):
         """The reasons that accompany the verdict but did not cause it."""
         return [item for item in self.reasons if item.is_warning]
 
-    model_config = ConfigDict(
-        extra="ignore", frozen=True, alias_generator=lambda name: name.rstrip("_"), populate_by_name=True
-    )
+    model_config = ConfigDict(extra="ignore", frozen=True, populate_by_name=True)
