@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -153,6 +154,8 @@ def main() -> None:
     parser.add_argument("--alike", type=int, default=0, help="instead, compare each head with itself, ALIKE times")
     parser.add_argument("--busy", type=int, default=0, help="number of busy loops beside the gates")
     asked = parser.parse_args()
+    # So that the gate and the loops end with it.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     table = yaml.safe_load(TABLE.read_text())
     chosen = [item for item in table if not asked.names or any(name in item["name"] for name in asked.names)]
     if asked.last:
