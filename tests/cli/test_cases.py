@@ -1,6 +1,6 @@
 """Runs the cases in ``cases/*.txt``: commands with the files that they read, and what they must answer.
 
-A file has cases, each after a line ``=== NAME``. What stands before the first one belongs to all of them. Lines:
+The lines of a case, in files that ``tests.text_cases`` reads:
 
 - ``@ PATH`` writes a file with the indented lines that follow. PATH ends with ``!`` if the file is a program.
 - ``$ COMMAND`` is a command for bash, in a new folder for each case. It must end with the status in ``exit STATUS``, 0
@@ -13,7 +13,6 @@ A file has cases, each after a line ``=== NAME``. What stands before the first o
 - ``needs PROGRAM ...`` skips the case where one of these programs is not on PATH or cannot tell its version.
 - ``with NAME=VALUE ...`` before the first command: the case is run once for each such line, with each ``<NAME>`` in its
   lines replaced. ``<tests>`` is the folder of the tests.
-- ``# TEXT`` is a comment. A line that begins with two spaces continues the text of the line before it.
 """
 
 from __future__ import annotations
@@ -25,7 +24,6 @@ import shlex
 import shutil
 import subprocess
 import sys
-import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cache
@@ -34,11 +32,12 @@ from typing import Any
 
 import pytest
 
+from tests import text_cases
 from tests.cli.shell import perfflow
 
 FOLDER = Path(__file__).with_name("cases")
 _WORDS = r"@|(?:timed )?\$|exit|(?:no )?(?:out|err)|json|with|needs"
-_LINE = re.compile(rf"(?P<word>{_WORDS})(?: (?P<text>.*))?", flags=re.DOTALL)
+_LINE = re.compile(rf"(?P<word>{_WORDS})(?: (?P<text>.*))?")
 _WORD = r"(?:[\w./@:=,+%~-]|'[^']*')+"
 _PLAIN = re.compile(rf"(?P<names>(?:[A-Z_]+={_WORD} )*)perfflow(?P<words>(?: {_WORD})*)(?: > (?P<file>[\w./-]+))?")
 """A command whose words need no shell: no interpreter is started for it."""
@@ -59,39 +58,21 @@ class Case:
     values: dict[str, str] = field(default_factory=dict)
 
 
-def lines(path: Path) -> Iterator[Line]:
-    """Yield the lines of a file; one that is indented belongs to the line before it."""
-    last: Line | None = None
-    for number, text in enumerate(path.read_text().splitlines(), 1):
-        place = f"{path.name}:{number}"
-        if text.startswith("  ") or (not text and last is not None and last.word == "@"):
-            assert last is not None, f"{place}: nothing to continue"
-            last.text += f"\n{text}"
-        elif text and not text.startswith("# "):
-            match = re.fullmatch(r"=== (.+)", text)
-            parts = match or _LINE.fullmatch(text)
-            assert parts, f"{place}: not a line of a case: {text}"
-            if last is not None:
-                yield last
-            last = Line(place, "===", match[1]) if match else Line(place, parts["word"], parts["text"] or "")
-    if last is not None:
-        yield last
-
-
 def cases(path: Path) -> Iterator[Case]:
     """Yield the cases of a file, each with the lines that belong to all."""
-    common: list[Line] = []
-    found: list[Case] = []
-    for line in lines(path):
-        if line.word == "===":
-            found.append(Case(line.text, [*common]))
-        else:
-            (found[-1].lines if found else common).append(line)
-    for case in found:
-        tables = [line.text for line in case.lines if line.word == "with"]
-        case.lines = [line for line in case.lines if line.word != "with"]
+    for name, texts in text_cases.read(path):
+        lines = [_line(f"{path.name}: {name}", text) for text in texts]
+        tables = [line.text for line in lines if line.word == "with"]
+        lines = [line for line in lines if line.word != "with"]
         for text in tables or [""]:
-            yield Case(case.name + (f" [{text}]" if text else ""), case.lines, _named(text))
+            yield Case(name + (f" [{text}]" if text else ""), lines, _named(text))
+
+
+def _line(place: str, text: str) -> Line:
+    first, end, rest = text.partition("\n")
+    parts = _LINE.fullmatch(first)
+    assert parts, f"{place}: not a line of a case: {text}"
+    return Line(place, parts["word"], f"{parts['text'] or ''}{end}{rest}")
 
 
 def _named(text: str) -> dict[str, str]:
@@ -160,11 +141,7 @@ def perform(case: Case, folder: Path) -> None:
                 if missing := [name for name in line.text.split() if not is_usable(name)]:
                     pytest.skip(f"not usable: {', '.join(missing)}")
             case ["@"]:
-                name, _, text = line.text.partition("\n")
-                path = folder / name.removesuffix("!")
-                path.parent.mkdir(parents=True, exist_ok=True)
-                path.write_text(textwrap.dedent(text).rstrip("\n") + "\n")
-                path.chmod(0o755 if name.endswith("!") else 0o644)
+                text_cases.write(folder, line.text)
             case [*before, "$"]:
                 done = run(line.text, folder, measured=bool(before))
                 position = {"out": 0, "err": 0}

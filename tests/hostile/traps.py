@@ -1,6 +1,6 @@
 """Files that are something else than they seem, and settings and programs of a project that wait to be used.
 
-They are in ``cases/*.txt``: each after a line ``=== NAME``; what stands before the first one belongs to all. Lines:
+They are in ``cases/*.txt``, which ``tests.text_cases`` reads. Their lines:
 
 - ``@ PATH`` writes a file of the project with the indented lines that follow.
 - ``$ COMMAND`` is run by a shell in the project, to prepare it.
@@ -13,14 +13,13 @@ Words in braces stand for the texts of ``FILLED``, folders and the secret.
 from __future__ import annotations
 
 import os
-import re
 import shlex
 import subprocess
 import textwrap
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tests import text_cases
 from tests.hostile.place import SECRET, Place
 
 READING = ["validate", "plan", "show", "show --raw", "run -n"]
@@ -89,12 +88,4 @@ def _filled(text: str, place: Place) -> str:
     return text
 
 
-def read(path: Path) -> Iterator[tuple[str, list[str]]]:
-    """Yield the names of the traps of a file, and their lines."""
-    common, *parts = re.split(r"^=== (.+)$", path.read_text(), flags=re.MULTILINE)
-    for name, body in zip(parts[::2], parts[1::2], strict=True):
-        lines = re.split(r"\n+(?=\S)", f"{common}\n{body}".strip("\n"))
-        yield name, [line for line in lines if not line.startswith("# ")]
-
-
-TRAPS = dict(trap for path in sorted(Path(__file__).with_name("cases").glob("*.txt")) for trap in read(path))
+TRAPS = dict(trap for path in sorted(Path(__file__).with_name("cases").glob("*.txt")) for trap in text_cases.read(path))

@@ -1,6 +1,6 @@
 """Cases in text files: a workflow, and what is found when it is opened.
 
-A file has cases, each after a line ``=== NAME``. What stands before the first one belongs to all of them. Lines:
+The lines of a case, in files that ``tests.text_cases`` reads:
 
 - ``@ PATH`` writes a file with the indented lines that follow. ``flow.yaml`` is opened.
 - ``edit PATH OLD -> NEW`` replaces a text of such a file, once; ``\\n`` is an end of a line.
@@ -15,14 +15,12 @@ A file has cases, each after a line ``=== NAME``. What stands before the first o
   with dots.
 - ``row TEXT ;; TEXT => PROBLEM => hint TEXT``: the case is run once for each row, with ``<1>``, ``<2>`` in its lines
   replaced by these texts (``-`` is an empty one). Its problems are errors, unless they begin with ``warning``.
-- ``# TEXT`` is a comment. A line that begins with two spaces continues the line before it.
 """
 
 from __future__ import annotations
 
 import json
 import re
-import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,6 +31,7 @@ import pytest
 from perfflow.model.errors import Problem, UserError
 from perfflow.session.open_workflow import Opened, open_workflow
 from perfflow.workflow.model import as_data
+from tests import text_cases
 
 _PLACE = r"(?:[\w./-]+:)?\d+:\d+ "
 _RULE = r" \[[a-z][a-z-]+\]"
@@ -51,11 +50,9 @@ class Case:
 def read(folder: Path) -> Iterator[Any]:
     """Yield the cases of all files of a folder, as parameters of a test."""
     for path in sorted(folder.glob("*.txt")):
-        common, *parts = re.split(r"^=== (.+)$", path.read_text(), flags=re.MULTILINE)
-        for name, body in zip(parts[::2], parts[1::2], strict=True):
-            lines = [line for text in (common, body) for line in re.split(r"\n+(?=\S)", text.strip("\n"))]
+        for name, lines in text_cases.read(path):
             rows = [line.removeprefix("row ") for line in lines if line.startswith("row ")]
-            others = [line for line in lines if line and not line.startswith(("row ", "# "))]
+            others = [line for line in lines if not line.startswith("row ")]
             for row in rows or [""]:
                 yield pytest.param(_case(others, row), id=f"{path.stem}: {name} {row.partition(' => ')[0]}"[:120])
 
@@ -74,9 +71,7 @@ def check(case: Case, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Write the files of a case, open its workflow, and compare what is found."""
     monkeypatch.chdir(folder)
     for file in case.texts("@"):
-        name, _, text = file.partition("\n")
-        Path(name).parent.mkdir(parents=True, exist_ok=True)
-        Path(name).write_text(textwrap.dedent(text).rstrip("\n") + "\n")
+        text_cases.write(Path(), file)
     for edit in case.texts("edit"):
         name, _, texts = edit.replace("\\n", "\n").partition(" ")
         old, new = texts.split(" -> ")

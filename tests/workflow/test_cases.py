@@ -1,4 +1,4 @@
-"""Workflows in ``cases/*.txt``, and what is found when they are opened."""
+"""Workflows in ``cases/*.txt``, here and in ``tests/plan``, and what is found when they are opened."""
 
 from __future__ import annotations
 
@@ -8,8 +8,12 @@ import pytest
 
 from tests.workflow import flow_cases
 
+TESTS = Path(__file__).parents[1]
 
-@pytest.mark.parametrize("case", list(flow_cases.read(Path(__file__).with_name("cases"))))
+
+@pytest.mark.parametrize(
+    "case", [case for name in ("workflow", "plan") for case in flow_cases.read(TESTS / name / "cases")]
+)
 def test_opening_a_workflow_finds_what_its_case_says(
     case: flow_cases.Case, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
