@@ -495,7 +495,7 @@ def _by_version(path: str) -> tuple[tuple[int, str], ...]:
 
 
 def version_of(tool: Adapter) -> str | None:
-    """Return the version of a tool's program; None if it is missing, '' if there is no program or no version."""
+    """Return the version of a tool's program: None if the program is missing, '' if its version is not known."""
     if not tool.program:
         return ""
     path = located(tool.program, os.environ.get("PATH", os.defpath))

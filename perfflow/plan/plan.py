@@ -489,7 +489,7 @@ def unavailable(draft: Draft) -> list[Problem]:
 
 
 def cells(matrix: Matrix | None) -> list[Cell]:
-    """Return all combinations without ``exclude`` and with ``include``; one empty cell if there is no matrix.
+    """Return all combinations without ``exclude`` and with ``include``; without a matrix, one empty cell.
 
     As in GitHub Actions, an include extends every original cell whose values it does not change, or else becomes a new
     cell. At most MAX_CELLS combinations are created; larger matrices are reported elsewhere.

@@ -611,7 +611,7 @@ def starts_with_own_changes(result: Result) -> bool:
 
 
 def taking_over(result: Result) -> str | None:
-    """Return the command that brings the kept changes onto the user's branch, or None if there is no such branch.
+    """Return the command that applies the kept changes to the user's branch; None if the run made no branch.
 
     A merge would also bring the commit of the user's uncommitted files, and git refuses that.
     """

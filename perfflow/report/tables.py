@@ -602,7 +602,7 @@ _LEAST = 20
 
 
 def described(rows: Sequence[tuple[str, str]], width: int = NO_EDGE, indent: str = "  ") -> list[str]:
-    """Return lines with a name and its wrapped text, which goes below the name if there is no room beside it."""
+    """Return each name with its wrapped text, beside the name or, if that leaves too little width, below it."""
     pairs = [(visible(name), visible(text)) for name, text in rows]
     column = max((cells(name) for name, _ in pairs), default=0)
     start = len(indent) + column + len(_GAP)

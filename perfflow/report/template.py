@@ -137,7 +137,7 @@ class Writer(ABC):
     def section(self, name: str, **options: Any) -> str:
         """Return a section of the report by its name, '' if the run has no data for it."""
         if name not in SECTIONS:
-            raise ValueError(f"there is no section {name!r}; the sections are {', '.join(SECTIONS)}")
+            raise ValueError(f"unknown section {name!r}; known sections: {', '.join(SECTIONS)}")
         written: str = getattr(self._sections, name)(**options)
         return written
 
@@ -187,7 +187,7 @@ class Writer(ABC):
         if isinstance(what, ProfileTable):
             return tables.hotspots(self.page, what)
         if what not in tables.NAMED:
-            raise ValueError(f"there is no table {what!r}; the tables are {', '.join(tables.NAMED)}")
+            raise ValueError(f"unknown table {what!r}; known tables: {', '.join(tables.NAMED)}")
         return tables.NAMED[what].build(self.page, **options)
 
     def left_out(self, name: str) -> int:

@@ -5,7 +5,7 @@
   Build tools therefore detect every change, also if a file gets its old content back.
 - ``make`` makes a git repository for the programs that run in a slot. Builds ask git for a version, and editing
   programs need its diff. This repository has the user's commits and tags only. Programs may commit, stash or make
-  branches without changing the user's repository, and there is no remote to push to.
+  branches without changing the user's repository, and cannot push, since it has no remote.
 - ``InPlace`` replaces files for a while, and restores the originals afterwards; after a kill, on the next start.
 - ``homes``, ``trees`` and ``held`` find and lock the trees of projects in the user's cache, to remove them.
 - ``is_build_folder`` recognizes build folders and environments by their usual names.

@@ -1,8 +1,8 @@
 """Checks that involve several values: known steps and tools, expressions, units; and the criteria of the verdict.
 
 - ``check`` runs the checks of a loaded file.
-- ``check_command`` checks the commands of tools that run without a shell, with the values of a run: quotes are closed,
-  and there is no unquoted shell syntax.
+- ``check_command`` checks the commands of tools that run without a shell, with the values of a run: every quote
+  is closed, and shell syntax is quoted.
 - ``check_worktree`` checks ``worktree: {share: [...]}`` as far as the file alone allows: build folders must not be
   shared.
 """

@@ -76,8 +76,8 @@ def test_a_hostile_name_cannot_become_markdown(tmp_path: Path, name: str) -> Non
 
 
 MISTAKES = {
-    "{{ section('hotspot') }}": "there is no section 'hotspot'",
-    "{{ table('bench') }}": "there is no table 'bench'",
+    "{{ section('hotspot') }}": "unknown section 'hotspot'",
+    "{{ table('bench') }}": "unknown table 'bench'",
     "{{ resul.verdict }}": "unknown variable 'resul'",
     "{{ result.verdikt }}": "`result` has no 'verdikt'",
     "{{ result.verdict|wrods }}": "No filter named 'wrods'",
@@ -149,7 +149,7 @@ def test_a_template_that_fails_loses_nothing(tmp_path: Path) -> None:
     [
         ("reprot", "there is no template 'reprot'"),
         ("missing.md.j2", "cannot read the template"),
-        ("bad.md.j2", "bad.md.j2:1: there is no section 'x'"),
+        ("bad.md.j2", "bad.md.j2:1: unknown section 'x'"),
     ],
 )
 def test_validate_finds_a_template_that_cannot_be_used(tmp_path: Path, name: str, message: str) -> None:
