@@ -318,7 +318,7 @@ def problems(path: Path) -> Iterator[tuple[int, str, str]]:
         given = call.args[0] if call.args else None
         if names and isinstance(given, nodes.Const) and given.value not in names:
             kind = call.node.name if isinstance(call.node, nodes.Name) else ""
-            yield call.lineno, f"there is no {kind} {given.value!r}", did_you_mean(str(given.value), names, f"{kind}s")
+            yield call.lineno, f"unknown {kind} {given.value!r}", did_you_mean(str(given.value), names, f"{kind}s")
     for read in tree.find_all(nodes.Getattr):
         if isinstance(read.node, nodes.Name) and read.node.name == "result" and not hasattr(Result, read.attr):
             fields = [name for name in Result.model_fields if not name.endswith("_")]
