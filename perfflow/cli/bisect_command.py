@@ -12,7 +12,7 @@ import click
 
 from perfflow.cli.ci import in_github, without_commands
 from perfflow.cli.console import shown, shown_path
-from perfflow.cli.options import LOCK_TIMEOUT, SEED, TRUST, UNPROVEN, limit, placed, seconds
+from perfflow.cli.options import LOCK_TIMEOUT, SEED, TRUST, UNPROVEN, limit, placed
 from perfflow.cli.output import say, tell
 from perfflow.cli.style import style_of
 from perfflow.jobs.bisect.bisect import BisectRequest, FinishedBisection, bisect, show_again
@@ -43,7 +43,12 @@ from perfflow.verdict.bisection import JudgedRevision
     help="Measure only the benchmarks of this name or glob; may be repeated. The largest regression is looked for.",
 )
 @click.option("--metric", default="", help="The metric that regressed (default: the one that decides a verdict).")
-@click.option("--budget", metavar="TIME", help="Longest time of the whole command, builds included, such as 10m.")
+@click.option(
+    "--budget",
+    metavar="TIME",
+    callback=limit,
+    help="Longest time of the whole command, builds included, such as 10m.",
+)
 @click.option("--first-parent", is_flag=True, help="Treat a merge as one change.")
 @click.option(
     "--out", type=click.Path(path_type=Path), help="Write the run to this folder, which must be new or empty."
@@ -70,13 +75,13 @@ def command(
     only: tuple[str, ...],
     benchmarks: tuple[str, ...],
     metric: str,
-    budget: str | None,
+    budget: float | None,
     first_parent: bool,
     out: Path | None,
     resume: str | None,
     executor: str | None,
     seed: int | None,
-    lock_timeout: str,
+    lock_timeout: float,
     trust: bool,
     progress: str,
     as_json: bool,
@@ -96,8 +101,6 @@ def command(
     words += [f"--good={good}", f"--bad={bad}", *(f"--only={step}" for step in only)]
     words += [*(f"--benchmark={glob}" for glob in benchmarks), *([f"--metric={metric}"] if metric else [])]
     words += ["--first-parent"] if first_parent else []
-    total = limit("--budget", budget)
-    patience = seconds("--lock-timeout", lock_timeout)
     opened = open_workflow(workflow, settings)
     opened.require_usable(to_run=True, trust=trust)
     for problem in opened.problems:
@@ -106,12 +109,14 @@ def command(
     if placement := placed(executor, None, settings, detach=False):
         if out or resume:
             raise UserError.of("a bisection on another machine always starts a new run", "leave out --out and --resume")
-        more = [f"--budget={budget}"] if budget else []
+        more = [f"--budget={budget}s"] if budget else []
         more += [f"--seed={seed}"] if seed is not None else []
         # Names of revisions are unknown there, so they are passed as commits.
         how = {"as_json": as_json, "unproven": unproven}
         return _placed(opened, placement, [*words[1:], *more], only, (good, bad), **how)
-    asked = BisectRequest(good, bad, only, benchmarks, metric, total, first_parent, out, folder, seed, patience, words)
+    asked = BisectRequest(
+        good, bad, only, benchmarks, metric, budget, first_parent, out, folder, seed, lock_timeout, words
+    )
     # Without ``typed``: commits that do not build are skipped, so a command to repeat the step here would mislead.
     with shown(progress, opened, ()) as told:
         finished = bisect(opened, asked, told, _print_nothing if progress == "off" else _print_trial)

@@ -18,8 +18,8 @@ from perfflow.model.errors import Exit, UserError
 from perfflow.report.bisect_page import render
 from perfflow.report.sanitize import ascii_text, visible, wrapped
 from perfflow.session.open_workflow import Opened, open_workflow
-from perfflow.store import result_file
-from perfflow.store.result_file import CALIBRATION_SCHEMA, CalibrationEntry, to_json
+from perfflow.store import calibrations
+from perfflow.store.calibrations import CalibrationEntry
 
 
 @click.command("calibrate")
@@ -41,7 +41,7 @@ def command(
     budget: str,
     executor: str | None,
     seed: int | None,
-    lock_timeout: str,
+    lock_timeout: float,
     trust: bool,
     as_json: bool,
 ) -> int:
@@ -53,7 +53,6 @@ def command(
     Exit: 0 calibrated, 2 bad usage or workflow, 3 could not measure, 130 interrupted (finished steps are stored).
     """
     total = seconds(f"--budget {budget}", budget, "write 20s or 5m")
-    patience = seconds("--lock-timeout", lock_timeout)
     opened = open_workflow(workflow, settings)
     opened.require_usable(to_run=True, trust=trust)
     for problem in opened.problems:
@@ -64,7 +63,7 @@ def command(
         return _placed(opened, placement, asked, only, as_json=as_json)
     words = ["perfflow", "run", workflow, *(f"--set={setting}" for setting in settings)]
     with shown("plain", opened, words) as told:
-        found = calibrate(opened, CalibrateRequest(only, trials, total, seed, patience), told)
+        found = calibrate(opened, CalibrateRequest(only, trials, total, seed, lock_timeout), told)
     say(_json(found) if as_json else _text(found), end="")
     if found.interrupted:
         return int(Exit.INTERRUPTED)
@@ -77,12 +76,12 @@ def _placed(opened: Opened, placement: Placement, words: Sequence[str], only: Se
     result = placed_command(opened, placement, argv, only, {}, lambda text: tell(f"{text}\n"))
     try:
         data = json.loads(result.printed)
-        entries = result_file.calibration_entries(data["entries"])
+        entries = calibrations.from_json(data["entries"])
     except (ValueError, LookupError) as error:
         log = result.run.with_name("log")
         raise UserError.of(f"{result.node} was not calibrated", f"its log: {log}", Exit.UNMEASURED) from error
     if entries:
-        data["file"] = str(result_file.store_calibration(opened.root, data["identity"], entries, whole=not only))
+        data["file"] = str(calibrations.store(opened.root, data["identity"], entries, whole=not only))
     result.discard()
     if as_json:
         say(json.dumps(data, ensure_ascii=False, indent=1))
@@ -94,7 +93,7 @@ def _placed(opened: Opened, placement: Placement, words: Sequence[str], only: Se
 
 def _json(calibration: Calibration) -> str:
     data = {
-        "schema": CALIBRATION_SCHEMA,
+        "schema": calibrations.SCHEMA,
         "workflow": calibration.workflow,
         "identity": calibration.identity,
         "seed": calibration.seed,
@@ -104,7 +103,7 @@ def _json(calibration: Calibration) -> str:
         "skipped": [{"step": step, "reason": reason} for step, reason in calibration.skipped],
         "file": str(calibration.path),
         "report": str(calibration.page) if calibration.page else None,
-        "entries": to_json(calibration.entries),
+        "entries": calibrations.to_json(calibration.entries),
     }
     return json.dumps(data, ensure_ascii=False, indent=1, allow_nan=False) + "\n"
 
@@ -112,7 +111,7 @@ def _json(calibration: Calibration) -> str:
 def print_findings(entries: Sequence[CalibrationEntry], *, as_json: bool) -> None:
     """Print the calibration of this machine as a table, or as the JSON of the stored file."""
     if as_json:
-        data = {"schema": CALIBRATION_SCHEMA, "entries": to_json(entries)}
+        data = {"schema": calibrations.SCHEMA, "entries": calibrations.to_json(entries)}
         say(json.dumps(data, ensure_ascii=False, indent=1, allow_nan=False) + "\n", end="")
         return
     style = style_of(sys.stdout)

@@ -18,7 +18,7 @@ from click.core import ParameterSource
 
 from perfflow.cli import ci
 from perfflow.cli.console import SignsOfLife, exit_of, print_verdict, shown
-from perfflow.cli.options import LOCK_TIMEOUT, SEED, UNPROVEN, limit, seconds, usable
+from perfflow.cli.options import LOCK_TIMEOUT, SEED, UNPROVEN, seconds, usable
 from perfflow.cli.output import say, tell
 from perfflow.cli.plan_command import print_plan
 from perfflow.cli.run_command import RunOptions, after, require_fitting
@@ -117,7 +117,7 @@ def command(
     stdout: str,
     allow_left_running: str | None,
     where: tuple[str, ...],
-    lock_timeout: str,
+    lock_timeout: float,
     across_machines: bool,
     fail_on: str | None,
     out: Path | None,
@@ -161,7 +161,7 @@ def command(
         _refuse_misspelt(words)
 
     question = Question(*words, budget, metric, runs, stdout, allow_left_running)
-    opened, request = _request(question, seed, seconds("--lock-timeout", lock_timeout), out)
+    opened, request = _request(question, seed, lock_timeout, out)
     finished = run(opened, request, SignsOfLife(style_of(sys.stderr)))
     say(_answer(finished, as_json=as_json), end="")
     return _exit_of(finished, unproven=unproven)
@@ -325,10 +325,10 @@ def _head_request(opened: Opened, steps: list[str], options: RunOptions) -> RunR
         benchmarks=options.benchmarks,
         jobs=options.jobs,
         keep_going=True,
-        resume=run_folder.find(opened.root, options.resume) if options.resume else None,
+        resume=run_folder.find(opened.root, options.interrupted_run) if options.interrupted_run else None,
         seed=options.seed,
-        lock_timeout=seconds("--lock-timeout", options.lock_timeout),
-        budget=limit("--budget", options.budget),
+        lock_timeout=options.lock_timeout,
+        budget=options.budget,
     )
 
 

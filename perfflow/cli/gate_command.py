@@ -9,6 +9,7 @@ import click
 from click.core import ParameterSource
 
 from perfflow.cli import compare_command, run_command
+from perfflow.cli.options import limit
 from perfflow.cli.run_command import RunOptions, perform
 from perfflow.model.errors import UserError
 
@@ -32,7 +33,7 @@ def _options() -> list[click.Parameter]:
             help="Use head's files under this path on both sides, such as benchmarks that base lacks; may be repeated.",
         ),
         click.Option(
-            ["--again"],
+            ["--again", "ended_run"],
             is_flag=False,
             flag_value="latest",
             metavar="[RUN]",
@@ -53,6 +54,7 @@ def _options() -> list[click.Parameter]:
     budget = click.Option(
         ["--budget"],
         default=BUDGET,
+        callback=limit,
         show_default=True,
         metavar="TIME",
         help="Longest time of the whole command, builds and checks included. Processes are ended when it is over. "
@@ -67,7 +69,7 @@ def _options() -> list[click.Parameter]:
 
 def _gate(**given: Any) -> int:
     options = RunOptions(apply=False, **given)
-    if options.again is not None and options.resume:
+    if options.ended_run is not None and options.interrupted_run:
         raise UserError.of("--again and --resume exclude each other", "leave out one of them")
     source = click.get_current_context().get_parameter_source
     has_base = source("base") is not ParameterSource.DEFAULT
@@ -106,7 +108,7 @@ def _head_of_self_test(named: list[str], options: RunOptions) -> str:
 
 def _require_one_tree(options: RunOptions) -> None:
     """Raise UserError for an option that a gate against stored results, which measures only head, does not have."""
-    for name, is_given in (("overlay", options.overlay), ("shard", options.shard), ("again", options.again)):
+    for name, is_given in (("overlay", options.overlay), ("shard", options.shard), ("again", options.ended_run)):
         if is_given:
             text = f"--{name} does not apply to stored results: only head is measured here, as a whole"
             raise UserError.of(text, f"leave out --{name}, or compare with --base")

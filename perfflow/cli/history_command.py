@@ -187,7 +187,7 @@ def _suspicions(
 
     budget, settings = options["budget"], options["settings"]
     total = None if budget is None else seconds("--budget", budget)
-    pairs = PairSettings(workflow, seconds("--lock-timeout", options["lock_timeout"]), settings, total, budget or "")
+    pairs = PairSettings(workflow, options["lock_timeout"], settings, total, budget or "")
     opened = usable(workflow, settings, to_run=True, trust=options["trust"])
     found = suspicion_report.suspicions(opened.root, asked, _note, now())
 

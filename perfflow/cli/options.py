@@ -23,15 +23,6 @@ if TYPE_CHECKING:
 NO_LIMIT = "off"
 """The value of ``--budget`` for no limit."""
 
-LOCK_TIMEOUT = click.option(
-    "--lock-timeout",
-    default="30m",
-    show_default=True,
-    metavar="TIME",
-    help="Longest time to wait while other runs measure on this machine.",
-)
-"""The option of every command that measures. Waiting time is not part of any measurement."""
-
 UNPROVEN = click.option(
     "--unproven",
     type=click.Choice(["fail", "pass"]),
@@ -65,9 +56,21 @@ def seconds(option: str, text: str, hint: str = "write 90s, 10m or 1h 30m") -> f
         raise UserError.of(f"{option}: {error}", hint) from error
 
 
-def limit(option: str, text: str | None) -> float | None:
-    """Return the value of an option in seconds; None for no limit. Raises UserError as ``seconds``."""
-    return None if text in (None, NO_LIMIT) else seconds(option, str(text), f"write 90s, 10m, 1h 30m or {NO_LIMIT}")
+def limit(_context: click.Context, option: click.Parameter, text: str | None) -> float | None:
+    """Callback of an option: return its value in seconds, None for no limit. Raises UserError as ``seconds``."""
+    hint = f"write 90s, 10m, 1h 30m or {NO_LIMIT}"
+    return None if text in (None, NO_LIMIT) else seconds(option.opts[0], str(text), hint)
+
+
+LOCK_TIMEOUT = click.option(
+    "--lock-timeout",
+    default="30m",
+    show_default=True,
+    metavar="TIME",
+    callback=lambda _context, option, text: seconds(option.opts[0], text),
+    help="Longest time to wait while other runs measure on this machine.",
+)
+"""The option of every command that measures, in seconds. Waiting time is not part of any measurement."""
 
 
 def placed(name: str | None, resume: Path | None, settings: Sequence[str], *, detach: bool) -> Placement | None:

@@ -19,7 +19,8 @@ from perfflow.jobs.rejudge.rejudge import Rejudged, rejudge
 from perfflow.model.errors import Exit, UserError
 from perfflow.report.markdown import render_own
 from perfflow.report.template import help_text
-from perfflow.store.result_file import calibration_page, is_bisection
+from perfflow.store import calibrations
+from perfflow.store.result_file import is_bisection
 from perfflow.store.run_folder import PAGE, find
 from perfflow.trees import repository
 
@@ -121,7 +122,7 @@ def _calibration(root: Path, *, only_path: bool, opened: bool, as_json: bool) ->
     written = write_page(root, identity)
     if only_path or opened:
         if written is None:
-            raise UserError.of(f"cannot write {calibration_page(root)}", "make the folder writable")
+            raise UserError.of(f"cannot write {calibrations.page_of(root)}", "make the folder writable")
         _show(written, opened=opened)
     else:
         print_findings(entries, as_json=as_json)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,18 +16,7 @@ import click
 
 from perfflow.cli import ci
 from perfflow.cli.console import print_verdict, shown, shown_path
-from perfflow.cli.options import (
-    BENCHMARKS,
-    LOCK_TIMEOUT,
-    SEED,
-    TRUST,
-    UNPROVEN,
-    detached,
-    limit,
-    placed,
-    seconds,
-    usable,
-)
+from perfflow.cli.options import BENCHMARKS, LOCK_TIMEOUT, SEED, TRUST, UNPROVEN, detached, limit, placed, usable
 from perfflow.cli.output import say, tell
 from perfflow.execute.schedule import UNABLE
 from perfflow.jobs.gate.self_test import outcome
@@ -35,7 +24,7 @@ from perfflow.jobs.run.run import FinishedRun, RunRequest, require_revisions, ru
 from perfflow.model.errors import Exit, UserError
 from perfflow.model.result import Result
 from perfflow.plan.coverage import ONE_SIDED
-from perfflow.plan.groups import Shard, shard_of, sharded
+from perfflow.plan.groups import shard_of, sharded
 from perfflow.report.page import taking_over
 from perfflow.report.sanitize import visible
 from perfflow.session.open_workflow import Opened, select
@@ -108,13 +97,17 @@ the exit status is 0."""
 )
 @click.option(
     "--resume",
+    "interrupted_run",
     is_flag=False,
     flag_value="latest",
     metavar="[RUN]",
     help="Resume an interrupted run (default: the latest). Finished steps are not repeated.",
 )
 @click.option(
-    "--shard", metavar="I/N", help="Measure only part I of N of the benchmarks; `perfflow merge` judges all parts."
+    "--shard",
+    metavar="I/N",
+    callback=lambda _context, _option, text: shard_of(text) if text else None,
+    help="Measure only part I of N of the benchmarks; `perfflow merge` judges all parts.",
 )
 @click.option("--base", metavar="REV", help="Compare with the merge base of head and REV.")
 @click.option("--head", metavar="REV", help="With --base: the other revision (default: the working tree).")
@@ -123,6 +116,7 @@ the exit status is 0."""
 @click.option(
     "--budget",
     metavar="TIME",
+    callback=limit,
     help="Longest time of the whole command, builds and checks included, such as 10m. Processes are ended when it is "
     "over. Undecided benchmarks stay unproven, and those without a turn are not measured (exit 3). off: no limit.",
 )
@@ -153,28 +147,15 @@ def command(**given: Any) -> int:
 
 
 @dataclass(frozen=True, kw_only=True)
-class RunOptions:
-    """The options of ``perfflow run`` as given, and those that only ``perfflow gate`` has."""
+class RunOptions(RunRequest):
+    """The options of ``perfflow run``, and those that only ``perfflow gate`` has."""
 
     workflow: str
     settings: tuple[str, ...]
-    stages: tuple[str, ...]
-    only: tuple[str, ...]
-    start: str | None
-    benchmarks: tuple[str, ...]
     dry_run: bool
-    jobs: int
-    keep_going: bool
-    out: Path | None
-    resume: str | None
-    shard: str | None
-    base: str | None
-    head: str | None
-    seed: int | None
+    interrupted_run: str | None
+    """The name of the run to resume."""
     as_json: bool
-    budget: str | None
-    times_all: bool
-    lock_timeout: str
     trust: bool
     progress: str | None
     color: str
@@ -182,13 +163,10 @@ class RunOptions:
     unproven: str
     executor: str | None
     detach: bool
-    allow_skipped: bool
 
     against: str | None = None
-    overlay: tuple[str, ...] = ()
-    fresh: bool = False
-    again: str | None = None
-    self_test: bool = False
+    ended_run: str | None = None
+    """The name of the gate of which only what is undecided is measured further."""
     base_results: str | None = None
     across_machines: bool = False
     fail_on: str | None = None
@@ -196,7 +174,7 @@ class RunOptions:
     @property
     def resumed(self) -> str | None:
         """The name of the run to continue, interrupted or ended."""
-        return self.resume or self.again
+        return self.interrupted_run or self.ended_run
 
     @property
     def to_judge(self) -> dict[str, Any]:
@@ -208,12 +186,12 @@ class RunOptions:
         """What is run."""
         return {"stages": self.stages, "only": self.only, "start": self.start, "benchmarks": self.benchmarks}
 
-    def words(self, command: str, *more: str) -> list[str]:
-        """Return the command line that gives the same ``command`` again, with ``more`` after what is run."""
+    def words(self, name: str, *more: str) -> list[str]:
+        """Return the command line that gives the command ``name`` again, with ``more`` after what is run."""
         settings = (f"--set={setting}" for setting in self.settings)
         return [
             "perfflow",
-            command,
+            name,
             self.workflow,
             *settings,
             *(f"--benchmark={glob}" for glob in self.benchmarks),
@@ -226,8 +204,6 @@ def perform(options: RunOptions) -> int:
     # `make perf` sets it. Programs that the workflow starts must not inherit it.
     left_out = os.environ.pop(LEFT_OUT, "")
     require_fitting(options)
-    patience = seconds("--lock-timeout", options.lock_timeout)
-    total = limit("--budget", options.budget)
     opened = usable(options.workflow, options.settings, to_run=not options.dry_run, trust=options.trust)
     selected = select(opened.plan, **options.to_select)
     if options.apply:
@@ -235,43 +211,30 @@ def perform(options: RunOptions) -> int:
 
         require_appliable(opened, selected)
     base, chosen = _base(opened, selected, options)
-    part = _part(options, opened, selected, in_trees=base is not None)
     if options.dry_run:
-        return _dry_run(opened, part[1], base, options.head, total)
+        return _dry_run(opened, selected, base, options)
     if left_out and (why := _lacking(opened, selected)):
         return _skip(opened, why, Path(left_out))
     # Base and head are the two sides that a target on a change needs.
     problems = (problem for problem in opened.problems if not (base and problem.rule == ONE_SIDED))
     tell("".join(f"{problem.render()}\n" for problem in problems))
     if base and options.progress != "off" and not options.resumed:
-        _tell_plan(opened, selected, base, options.head, total)
+        _tell_plan(opened, selected, base, options)
     words = _words(options, base)
     resumed = find(opened.root, options.resumed) if options.resumed else None
-    if options.overlay:
-        chosen["overlay"] = inside(opened.root, Path.cwd(), options.overlay)
     if options.self_test:
         chosen["cautions"] = (SELF_TEST,)
-    if base is not None:
-        chosen |= {"base": base, "head": options.head, "command": words}
-    request = RunRequest(
-        **options.to_select,
-        jobs=options.jobs,
-        keep_going=options.keep_going,
-        out=options.out,
+    request = replace(
+        options,
+        base=base,
+        command=words if base is not None else (),
         resume=resumed,
-        seed=options.seed,
-        lock_timeout=patience,
-        budget=total,
-        times_all=options.times_all,
-        fresh=options.fresh,
-        again=options.again is not None,
-        self_test=options.self_test,
-        shard=part[0],
-        allow_skipped=options.allow_skipped,
+        again=options.ended_run is not None,
+        overlay=inside(opened.root, Path.cwd(), options.overlay),
         placement=placed(options.executor, resumed, options.settings, detach=options.detach),
         **chosen,
     )
-    how: Any = {"color": options.color, "jobs": options.jobs, "budget": total}
+    how: Any = {"color": options.color, "jobs": options.jobs, "budget": options.budget}
     with detached(words, asked=options.detach), shown(options.progress, opened, words, **how) as told:
         finished = run(opened, request, told)
     if options.self_test:
@@ -296,21 +259,24 @@ def _said_unable(result: Result) -> str:
     return next(said, "")
 
 
-def _dry_run(opened: Opened, selected: frozenset[str], base: str | None, head: str | None, budget: float | None) -> int:
+def _dry_run(opened: Opened, selected: frozenset[str], base: str | None, options: RunOptions) -> int:
     """Print the steps that would run, in two trees if there is a base. Raises UserError for unknown revisions."""
+    in_trees = base is not None
     if base:
-        require_revisions(opened, base, head)
+        require_revisions(opened, base, options.head)
+    if options.shard:
+        selected = frozenset(sharded(opened.plan, selected, options.shard, in_trees=in_trees).steps)
     from perfflow.cli.plan_command import print_plan
 
-    return print_plan(opened, selected, in_trees=base is not None, budget=budget)
+    return print_plan(opened, selected, in_trees=in_trees, budget=options.budget)
 
 
-def _tell_plan(opened: Opened, selected: frozenset[str], base: str, head: str | None, budget: float | None) -> None:
+def _tell_plan(opened: Opened, selected: frozenset[str], base: str, options: RunOptions) -> None:
     """Print how long the gate takes, as far as it is known. Raises UserError for unknown revisions."""
-    require_revisions(opened, base, head)
+    require_revisions(opened, base, options.head)
     from perfflow.jobs.catalog.descriptions import gate_plan
 
-    lines = gate_plan(opened, with_builds(opened, selected), budget)
+    lines = gate_plan(opened, with_builds(opened, selected), options.budget)
     tell("".join(f"{visible(line)}\n" for line in lines))
 
 
@@ -327,19 +293,6 @@ def _base(opened: Opened, selected: frozenset[str], options: RunOptions) -> tupl
     best = best_revision(opened, selected, options.against, options.head, note)
     note(best.text)
     return best.revision, {"about_base": best.about, "cautions": (best.text,)}
-
-
-def _part(
-    options: RunOptions, opened: Opened, selected: frozenset[str], *, in_trees: bool
-) -> tuple[Shard | None, frozenset[str]]:
-    """Return the part of the run that was asked for, and its steps. Raises UserError for a part that is none."""
-    if options.shard is None:
-        return None, selected
-
-    if options.executor is not None:
-        raise UserError.of("--executor divides a run by itself", "leave out --shard")
-    part = shard_of(options.shard)
-    return part, frozenset(sharded(opened.plan, selected, part, in_trees=in_trees).steps)
 
 
 def _tell_self_test(finished: FinishedRun) -> int:
@@ -381,6 +334,8 @@ def require_fitting(options: RunOptions) -> None:
         raise UserError.of("--resume continues in the folder of the run, with its seed", "leave out --out and --seed")
     if options.head and not options.base:
         raise UserError.of("--head needs --base", "name the revision to compare with: --base origin/main")
+    if options.shard and options.executor is not None:
+        raise UserError.of("--executor divides a run by itself", "leave out --shard")
     if options.base and options.apply:
         raise UserError.of("a comparison of base and head tries no candidates, so there is nothing to --apply")
 
