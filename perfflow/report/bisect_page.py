@@ -16,7 +16,7 @@ from perfflow.model.units import Dimension, format_quantity
 from perfflow.report.sanitize import NO_EDGE, ascii_text, fitted, shortened, visible, wrapped
 from perfflow.report.table import NOTHING, Cell, Table, drawn, mark, name, table, value, with_aside, words
 from perfflow.report.text_table import laid_out, on_one_axis, ratio_of_interval
-from perfflow.store.result_file import CalibrationEntry, CalibrationFinding
+from perfflow.store.calibrations import CalibrationEntry, CalibrationFinding
 from perfflow.trees.line_history import Described
 from perfflow.verdict.bisection import Bisected, BisectionOutcome, JudgedRevision, change_text
 from perfflow.verdict.judge import percent

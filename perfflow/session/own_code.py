@@ -29,12 +29,13 @@ from perfflow.execute.loaded_code import UNSEEN, recording_modules, require_own
 from perfflow.execute.prepare import HASH_SEED, ReadyProcess
 from perfflow.execute.schedule import StepRun
 from perfflow.model.readings import Hotspot, Side, Usage
+from perfflow.model.stacks import is_own
 from perfflow.model.targets import NOWHERE, SourcePlace
 from perfflow.model.units import Dimension, format_quantity
 from perfflow.plan.plan import Planned
 from perfflow.session.session import RunSession
 from perfflow.tools.adapter import Role
-from perfflow.tools.python_command import is_own, starts_python
+from perfflow.tools.python_command import starts_python
 from perfflow.trees.python_layout import PythonSource
 
 SAME_CODE = "both sides run identical code (byte for byte): any difference is noise, or comes from their data"

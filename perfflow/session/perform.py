@@ -52,9 +52,10 @@ from perfflow.session.progress import Granted, Started, StepEnded, Waiting
 from perfflow.session.session import RunSession, now, record_of_events, step_event
 from perfflow.store import run_folder
 from perfflow.store.receipts.manifest import sha256
-from perfflow.store.result_file import chunks, has_stacks, stack_profiles
+from perfflow.store.result_file import chunks
 from perfflow.store.run_facts import NOTHING, StoredProfile
 from perfflow.store.sample_order import order_in
+from perfflow.store.stored_stacks import has_stacks, stack_profiles
 from perfflow.tools.adapter import OPTIONAL_ROLES, Role
 from perfflow.verdict.judge import judge
 from perfflow.workflow.artifact_checks import glob_mistake

@@ -28,7 +28,7 @@ from typing import Any, Protocol, TypeVar
 from perfflow.execute import invoke
 from perfflow.execute.child import Spawner
 from perfflow.execute.context import Settings, TreeContext
-from perfflow.execute.deadline import Deadline
+from perfflow.execute.deadline import Deadline, TotalBudget, Waits
 from perfflow.execute.invoke import Failure, Invoked
 from perfflow.execute.prepare import ReadyProcess, first_count, ready, sides_of
 from perfflow.execute.schedule import StepRun, StepStatus
@@ -50,7 +50,7 @@ from perfflow.plan.plan import Plan, Planned, confirmed_by, draws_layouts, expec
 from perfflow.session.kept_traces import listed
 from perfflow.session.known_names import KnownNames, benchmark_name
 from perfflow.session.open_workflow import Opened
-from perfflow.session.progress import Progress, TotalBudget, Waits
+from perfflow.session.progress import Progress
 from perfflow.session.recorded_links import with_links_recorded
 from perfflow.session.services import Services
 from perfflow.store import run_folder

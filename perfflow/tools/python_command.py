@@ -1,14 +1,8 @@
-"""Parse Python command lines, and tell source files of the measured project from all others.
+"""Parse Python command lines.
 
 ``split`` parses ``python [flags] script args``, so that a driver can be inserted. The rules are those of CPython
 (Python/getopt.c, Python/initconfig.c): short flags may be joined (``-uB``); ``-c``, ``-m``, ``-W`` and ``-X`` take the
 rest of their word or the next word; all words after ``-c`` and ``-m`` belong to the program.
-
-``is_own`` tells files of the project from those of libraries, toolchains and the system. Debug information has only the
-names of files, so their folder decides. Rust's standard library is compiled below ``/rustc/HASH``, crates below cargo's
-registry, and Mojo's standard library below ``Mojo/stdlib``. Distributions remove their build folders, which leaves
-names such as ``./malloc/malloc.c``. For Python and Node.js, foreign code is what is installed or comes with the
-interpreter.
 """
 
 from __future__ import annotations
@@ -21,7 +15,6 @@ from pathlib import Path
 from typing import NamedTuple, NoReturn
 
 from perfflow.model.errors import ToolOutputError
-from perfflow.model.stacks import Frame
 from perfflow.tools import regular_files
 
 
@@ -148,27 +141,3 @@ def _parse_short_flags(word: str, words: list[str], flags: list[str]) -> tuple[F
 
 def _refuse(reason: str) -> NoReturn:
     raise ToolOutputError(f"{reason}; {_REMEDY}, with `env:` for variables and without `shell:`")
-
-
-_FOREIGN = re.compile(
-    r"""(?:
-      (?:[^/]+/)?\./ | /rustc/ | /rust/deps/ | library/(?:alloc|core|std|panic_unwind|proc_macro|test)/src/
-      | .*/library/(?:alloc|core|std|panic_unwind|test)/src/
-      | .*/\.?cargo/(?:registry|git)/ | .*/\.rustup/toolchains/
-      | /usr/(?:include|lib|lib64|libexec|share)/ | /usr/local/(?:include|lib|go)/ | /usr/src/debug/
-      | .*/include/c\+\+/ | .*/c\+\+/v1/ | .*/(?:sysdeps|bits)/
-      | /build/(?:glibc|gcc|llvm|python) | .*/python-build\.[^/]*/ | Mojo/stdlib/
-      | .*/lib/python3\.\d+/ | .*/(?:site-packages|dist-packages|node_modules)/ | node:
-    )""",
-    re.VERBOSE,
-)
-
-
-def is_own(file: str) -> bool:
-    """Whether a source file, as debug information names it, may be the project's own."""
-    return file not in {"", "???"} and not file.startswith("<") and not _FOREIGN.match(file)
-
-
-def innermost_own(frames: Sequence[Frame]) -> int | None:
-    """Return the index of the first frame, leaf first, of the project's own code; None if there is none."""
-    return next((index for index, frame in enumerate(frames) if is_own(frame.file)), None)

@@ -16,8 +16,8 @@ from perfflow.model.criteria import Criteria, Thresholds
 from perfflow.model.metrics import METRICS, Better, Metric
 from perfflow.model.readings import SCHEDULES, Design, Reading, Side
 from perfflow.stats.paired_test import FEW, Interval, blocks_of, clopper_pearson_upper, pair_spread, quantile
+from perfflow.store.calibrations import CalibrationFinding
 from perfflow.store.record import MetricSeries, Record
-from perfflow.store.result_file import CalibrationFinding
 from perfflow.verdict.comparison import ComparedMetric, compare
 from perfflow.verdict.decide import excludes_zero, rule, settled
 from perfflow.verdict.gating import Key, gating_rows

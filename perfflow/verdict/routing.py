@@ -26,8 +26,8 @@ import yaml
 from perfflow.model.criteria import Criteria, Route, read_share
 from perfflow.model.kernels import KernelResult, ToolAdvice
 from perfflow.model.result import Attribution, Benchmark, HotspotResult, Recommendation, RouteTaken
+from perfflow.model.stacks import is_own
 from perfflow.model.units import Dimension, format_change, format_quantity, format_together, significant
-from perfflow.tools import python_command
 from perfflow.tools.linux.costly_calls import parse_cause
 from perfflow.verdict.attribution import current, leading, localized_in, loss_share_text
 from perfflow.verdict.brief import _SHORT, brief_of
@@ -328,7 +328,7 @@ def _named(globs: tuple[str, ...], name: str, file: str) -> bool:
     A bare name in the project's own code never matches: debug information shortens methods to names such as `write`,
     which is not the system call.
     """
-    if _BARE.fullmatch(name) and python_command.is_own(file) and not _OF_PYTHON.match(file):
+    if _BARE.fullmatch(name) and is_own(file) and not _OF_PYTHON.match(file):
         return False
     forms = (name, re.sub(r" \([^()]*\)$", "", name), name.partition("@")[0], name.partition("(")[0])
     return any(_pattern(globs).fullmatch(form) for form in forms)

@@ -8,7 +8,7 @@ import pytest
 
 from perfflow.model.stacks import read_folded
 from perfflow.store import result_file
-from perfflow.store.result_file import stack_profiles
+from perfflow.store.stored_stacks import stack_profiles
 from tests.cli.test_cases import FOLDER, cases, perform
 
 

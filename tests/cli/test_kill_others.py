@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from perfflow.machine.facts import facts
-from perfflow.store import result_file
+from perfflow.store import calibrations
 from tests.cli.running import DEADLINE, is_left, wait_until
 from tests.cli.shell import perfflow, start, write
 
@@ -56,7 +56,7 @@ def test_nothing_is_left_and_what_was_stored_can_be_read(tmp_path: Path, name: s
         assert not is_left(nap), f"after kill {number}"
         if (out / "events.jsonl").is_file() and (out / "events.jsonl").stat().st_size:
             assert perfflow("report", str(out), cwd=tmp_path).returncode in (0, 1, 3, 4)
-        assert result_file.load_calibrations(tmp_path, facts()["identity"]) == []
+        assert calibrations.load(tmp_path, facts()["identity"]) == []
     assert ran, "no kill came while a program ran"
 
 

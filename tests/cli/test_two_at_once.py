@@ -6,8 +6,8 @@ import json
 import multiprocessing
 from pathlib import Path
 
-from perfflow.store import result_file
-from perfflow.store.result_file import CalibrationEntry, CalibrationFinding
+from perfflow.store import calibrations
+from perfflow.store.calibrations import CalibrationEntry, CalibrationFinding
 from tests.cli.running import samples_of
 from tests.cli.shell import perfflow, start, write
 
@@ -70,7 +70,7 @@ def _store(root: Path, name: str) -> None:
     for number in range(20):
         finding = CalibrationFinding(f"step{number}", "bench", "time", noise=0.01)
         entry = CalibrationEntry(name, {}, "2026-01-01T00:00:00Z", 1, "0", "quiet", finding)
-        result_file.store_calibration(root, "machine", [entry], whole=False)
+        calibrations.store(root, "machine", [entry], whole=False)
 
 
 def test_calibrations_stored_at_once_are_all_kept(tmp_path: Path) -> None:
@@ -80,5 +80,5 @@ def test_calibrations_stored_at_once_are_all_kept(tmp_path: Path) -> None:
         worker.start()
     for worker in workers:
         worker.join()
-    found = {(entry.workflow, entry.finding.step) for entry in result_file.load_calibrations(tmp_path, "machine")}
+    found = {(entry.workflow, entry.finding.step) for entry in calibrations.load(tmp_path, "machine")}
     assert found == {(f"flow{name}", f"step{number}") for name in range(AT_ONCE) for number in range(20)}

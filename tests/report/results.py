@@ -9,7 +9,7 @@ import pytest
 from perfflow.model.metrics import Better, Metric
 from perfflow.model.result import Result
 from perfflow.model.units import Dimension
-from perfflow.store.result_file import CalibrationFinding
+from perfflow.store.calibrations import CalibrationFinding
 from tests.verdict.gpu_kernels import kernel, profiled
 from tests.verdict.records import criteria, ended, judged, pairs, planned, reading
 

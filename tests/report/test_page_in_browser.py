@@ -15,7 +15,7 @@ import pytest
 from perfflow.report.html import document
 from perfflow.report.html.history_site import render_benchmark, render_index
 from perfflow.stats.paired_test import Interval
-from perfflow.store.result_file import CalibrationEntry
+from perfflow.store.calibrations import CalibrationEntry
 from perfflow.store.sample_order import TakingOrder
 from perfflow.trees.line_history import Described
 from perfflow.verdict.bisection import Bisected, BisectionOutcome, Holds, JudgedRevision, Regression

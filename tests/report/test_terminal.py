@@ -13,7 +13,7 @@ from perfflow.report import bisect_page, markdown, terminal
 from perfflow.report.sanitize import NO_EDGE, cells, fitted, padded, shortened, visible, wrapped
 from perfflow.report.tables import described
 from perfflow.report.text_table import MOST_ROWS, truncated
-from perfflow.store.result_file import CalibrationFinding
+from perfflow.store.calibrations import CalibrationFinding
 from tests.report.rendered import check_lines, screen, section
 from tests.report.results import CALIBRATED, HOSTILE, everything
 from tests.verdict.records import criteria, ended, judged, pairs, planned, reading

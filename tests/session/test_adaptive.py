@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import pytest
 
-from perfflow.execute.deadline import Deadline
+from perfflow.execute.deadline import Deadline, TotalBudget
 from perfflow.jobs.merge.merge import merge
 from perfflow.jobs.rejudge.rejudge import rejudge
 from perfflow.jobs.run.run import RunPart
@@ -18,7 +18,6 @@ from perfflow.model.errors import UserError
 from perfflow.model.readings import SCHEDULES, Design
 from perfflow.model.result import Benchmark, Result
 from perfflow.plan.groups import Benchmarks, Shard
-from perfflow.session.progress import TotalBudget
 from perfflow.stats.paired_test import FEW, Looks, blocks_of, look_confidence
 from perfflow.store.result_file import to_text
 from tests.session.project import Project, both, flow, row, step

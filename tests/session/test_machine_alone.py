@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from perfflow.execute.deadline import Waits
 from perfflow.jobs.compare.compare_stored import Question, as_run
 from perfflow.jobs.rejudge.rejudge import rejudge
 from perfflow.jobs.run.run import RunRequest, run
@@ -27,7 +28,6 @@ from perfflow.report.markdown import render
 from perfflow.sampling.stop_rule import BUDGET, StopRule
 from perfflow.session import bench
 from perfflow.session.perform import result_of_events
-from perfflow.session.progress import Waits
 from perfflow.store.history.durations import RunKind, step_durations
 from perfflow.store.result_file import to_text
 from tests.session.project import Project, both, flow, row, step

@@ -11,7 +11,8 @@ import pytest
 
 from perfflow.model.errors import ToolOutputError
 from perfflow.model.readings import Parsed
-from perfflow.tools import python_command, symbol_names, tool_files
+from perfflow.model.stacks import is_own
+from perfflow.tools import symbol_names, tool_files
 from perfflow.tools.linux import costly_calls
 from perfflow.tools.python import sql_log
 from perfflow.tools.valgrind.dhat import Within
@@ -281,7 +282,7 @@ test_symbol_names = answers(
 LIBRARIES = ("/rustc/59/library/core/src/a.rs", "./malloc/./malloc.c", "libio/./libio/x.c", "Mojo/stdlib/std/a.mojo")
 OWN = ("src/lib.rs", "/home/a/demo/src/lib.rs", "../src/hot.c", "/usr/src/app/main.c")
 test_what_is_own = answers(
-    python_command.is_own, *((file, False) for file in (*LIBRARIES, "", "???")), *((file, True) for file in OWN)
+    is_own, *((file, False) for file in (*LIBRARIES, "", "???")), *((file, True) for file in OWN)
 )
 FILE_CALLS = ("__GI___libc_write", "read", "pwrite64", "__open64_nocancel", "ksys_write")
 test_a_name_says_what_a_function_does = answers(

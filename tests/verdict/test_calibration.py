@@ -9,8 +9,8 @@ import pytest
 
 from perfflow.model.criteria import Criteria
 from perfflow.model.result import PlannedStep
+from perfflow.store.calibrations import CalibrationFinding
 from perfflow.store.record import Record
-from perfflow.store.result_file import CalibrationFinding
 from perfflow.verdict.calibration import Trial, findings
 from tests.verdict.records import beside, pairs, planned
 

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from perfflow.execute.context import Settings, TreeContext
-from perfflow.execute.deadline import Deadline
+from perfflow.execute.deadline import Deadline, TotalBudget
 from perfflow.execute.invoke import Failure
 from perfflow.execute.schedule import StepRun
 from perfflow.model.criteria import Criteria
@@ -19,7 +19,7 @@ from perfflow.session.bench import Bench
 from perfflow.session.known_names import NothingChosenError
 from perfflow.session.list_benchmarks import list_benchmarks
 from perfflow.session.perform import perform_all
-from perfflow.session.progress import TotalBudget, on_revision
+from perfflow.session.progress import on_revision
 from perfflow.session.session import Perform, RunSession, shown_in
 from perfflow.session.steps.by_role import performer_of
 from perfflow.session.steps.measure import conclude, measure_over_layouts

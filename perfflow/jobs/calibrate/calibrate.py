@@ -34,8 +34,8 @@ from perfflow.session.progress import Began, Progress, StepEnded
 from perfflow.session.session import Perform, RunSession, calibration_kept, pausing, users_tree
 from perfflow.session.steps.by_role import performer_of
 from perfflow.stats.paired_test import ENOUGH
-from perfflow.store import result_file, run_folder
-from perfflow.store.result_file import CalibrationEntry, CalibrationFinding
+from perfflow.store import calibrations, run_folder
+from perfflow.store.calibrations import CalibrationEntry, CalibrationFinding
 from perfflow.store.write_failure import exit_of_write_failure, write_remedy
 from perfflow.tools.adapter import Role
 from perfflow.verdict.calibration import FEWEST_PAIRS, Trial, findings
@@ -78,9 +78,9 @@ def calibrate(opened: Opened, request: CalibrateRequest, progress: Progress) -> 
     """
     steps = _measuring(opened.plan, request.only)
     identity = facts()["identity"]
-    result_file.load_calibrations(opened.root, identity)
+    calibrations.load(opened.root, identity)
     folder = run_folder.create(opened.root, _folder(opened.root))
-    with folder, calibration_kept(result_file.calibration_path(opened.root, identity)):
+    with folder, calibration_kept(calibrations.path_of(opened.root, identity)):
         context = users_tree(opened, folder, request.seed)
         calibrator = _Calibrator(request, context.seed, steps)
         session = RunSession(context, folder, progress, calibrator.performer_of, request.lock_timeout)
@@ -127,9 +127,9 @@ class _Calibrating:
         root, context = self.opened.root, self.session.context
         identity = str(context.machine["identity"])
         path = (
-            result_file.store_calibration(root, identity, self.entries, whole=True)
+            calibrations.store(root, identity, self.entries, whole=True)
             if whole and self.entries
-            else result_file.calibration_path(root, identity)
+            else calibrations.path_of(root, identity)
         )
         return Calibration(
             context.plan.workflow.name,
@@ -173,9 +173,7 @@ class _Calibrating:
         ]
         self.entries += fresh
         if fresh:
-            result_file.store_calibration(
-                self.opened.root, str(self.session.context.machine["identity"]), fresh, whole=False
-            )
+            calibrations.store(self.opened.root, str(self.session.context.machine["identity"]), fresh, whole=False)
         return len(fresh)
 
     def _noise(self) -> str:
@@ -361,20 +359,20 @@ def _beside_others(group: Sequence[BenchmarkToSample]) -> Iterator[BenchmarkToSa
 def known_of_this_machine(root: Path) -> tuple[str, list[CalibrationEntry]]:
     """Return this machine's identity and its stored entries. Raises UserError if there are none."""
     identity = str(facts()["identity"])
-    entries = result_file.load_calibrations(root, identity)
+    entries = calibrations.load(root, identity)
     if not entries:
-        text = f"{result_file.calibration_path(root, identity)}: this machine is not calibrated"
+        text = f"{calibrations.path_of(root, identity)}: this machine is not calibrated"
         raise UserError.of(text, "run `perfflow calibrate WORKFLOW` first")
     return identity, entries
 
 
 def write_page(root: Path, identity: str) -> Path | None:
     """Write the page of a machine; return None if it has no entries or the folder cannot be written."""
-    entries = result_file.load_calibrations(root, identity)
+    entries = calibrations.load(root, identity)
     if not entries:
         return None
 
-    page = result_file.calibration_page(root)
+    page = calibrations.page_of(root)
     try:
         run_folder.write_text(page, document.render_calibration(entries, identity))
     except OSError:

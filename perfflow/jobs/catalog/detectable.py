@@ -13,7 +13,7 @@ from perfflow.report.detectable import Detectable
 from perfflow.session.known_names import KnownNames, is_source
 from perfflow.session.open_workflow import Opened
 from perfflow.stats.paired_test import pair_spread
-from perfflow.store import result_file, run_folder
+from perfflow.store import calibrations, result_file, run_folder
 from perfflow.store.history.spread import METRIC, spreads
 from perfflow.store.history.stored import open_for_reading
 from perfflow.tools.adapter import Role
@@ -99,7 +99,7 @@ def _stored(opened: Opened, names: Collection[str]) -> Iterator[Detectable]:
 def _calibrated(opened: Opened) -> Iterator[Detectable]:
     """Yield the judged metrics of the calibration of this machine."""
     plan = opened.plan
-    for entry in result_file.load_calibrations(opened.root, facts()["identity"]):
+    for entry in calibrations.load(opened.root, facts()["identity"]):
         found = entry.finding
         is_own = (entry.workflow, entry.params) == (plan.workflow.name, dict(plan.params))
         if is_own and found.judged and not found.exact and found.noise is not None:

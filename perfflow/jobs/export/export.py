@@ -10,7 +10,8 @@ from perfflow.model.result import Result
 from perfflow.report.payloads.files import PAYLOADS, ExportOptions
 from perfflow.report.stack_files.files import files_of
 from perfflow.store import result_file, run_folder
-from perfflow.store.result_file import has_stacks, require_verdict, stack_profiles
+from perfflow.store.result_file import require_verdict
+from perfflow.store.stored_stacks import has_stacks, stack_profiles
 from perfflow.tools import regular_files
 
 EXPORTS = "export"

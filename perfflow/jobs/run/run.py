@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from perfflow.execute import prepare
-from perfflow.execute.deadline import Deadline
+from perfflow.execute.deadline import KEPT_SHARE, Deadline, TotalBudget
 from perfflow.execute.schedule import UNABLE, StepRun, StepStatus
 from perfflow.jobs.gate.base_and_head import BaseAndHead, ends, states, without_spent
 from perfflow.machine.facts import facts
@@ -27,7 +27,7 @@ from perfflow.session.compared_trees import require_complete
 from perfflow.session.known_names import KnownNames
 from perfflow.session.open_workflow import Opened, own_template, select
 from perfflow.session.perform import not_startable, schedule, write, write_profiles
-from perfflow.session.progress import KEPT, Began, Noted, Progress, StepEnded, TotalBudget
+from perfflow.session.progress import Began, Noted, Progress, StepEnded
 from perfflow.session.session import (
     Earlier,
     RunSession,
@@ -45,7 +45,7 @@ from perfflow.session.session import (
     users_tree,
 )
 from perfflow.session.steps.by_role import performer_of
-from perfflow.store import result_file, run_folder
+from perfflow.store import calibrations, run_folder
 from perfflow.store.receipts import manifest
 from perfflow.store.record import record_of
 from perfflow.store.run_folder import RunFolder, json_lines
@@ -468,7 +468,7 @@ def _calibrated(opened: Opened) -> tuple[_Calibrated, list[str]]:
     """Return what this machine's calibration tells, and a warning if its file is damaged."""
     asked = opened.root, facts()["identity"], opened.plan.workflow.name, opened.plan.params
     try:
-        return _Calibrated(list(result_file.expected_noise(*asked)), result_file.disturbed_suites(*asked)), []
+        return _Calibrated(list(calibrations.expected_noise(*asked)), calibrations.disturbed_suites(*asked)), []
     except UserError as error:
         return _Calibrated(), [error.in_one_line]
 
@@ -505,7 +505,7 @@ def _begun(chosen: _Chosen, request: RunRequest, folder: RunFolder, progress: Pr
     session.deadline = Deadline(request.budget, lambda: session.waits.seconds)
     # A run without checks and without a gate has nothing to do after measuring.
     follows = chosen.is_gate or any(item.role is Role.CHECK and item.id in steps for item in opened.plan.steps)
-    kept = (request.budget or 0.0) * KEPT if follows else 0.0
+    kept = (request.budget or 0.0) * KEPT_SHARE if follows else 0.0
     session.budget = TotalBudget(session.deadline, [item.id for item in measuring], kept=kept, whole=chosen.is_gate)
     session.times_all, session.plants = request.times_all or request.self_test, request.self_test
     session.checks_noise, session.earlier = request.checks_noise, earlier

@@ -41,7 +41,7 @@ from perfflow.report.sanitize import shortened, visible
 from perfflow.report.table import SIDE_NAMES, Bar
 from perfflow.report.terminal import Ladder
 from perfflow.stats.paired_test import Interval
-from perfflow.store.result_file import CalibrationFinding
+from perfflow.store.calibrations import CalibrationFinding
 from perfflow.verdict.row_text import unit_of_row
 
 BAR_WIDTH, BAR_HEIGHT = 160.0, 16.0

@@ -35,7 +35,7 @@ from perfflow.report.sanitize import visible
 from perfflow.report.table import Span, Table, TextKind, mark, name, table
 from perfflow.report.template import Writer
 from perfflow.report.terminal import ladders_of
-from perfflow.store.result_file import CalibrationEntry
+from perfflow.store.calibrations import CalibrationEntry
 from perfflow.store.sample_order import TakingOrder, Wanted
 from perfflow.verdict.bisection import Bisected, BisectionOutcome
 

@@ -20,6 +20,7 @@ from typing import Any
 
 from perfflow.model.metrics import in_words
 from perfflow.model.result import Attribution, HotspotResult, Reason, ReasonKind, Result
+from perfflow.model.stacks import is_own
 from perfflow.model.units import format_change
 from perfflow.report import markdown
 from perfflow.report.blame import Routed, blamed
@@ -31,7 +32,6 @@ from perfflow.report.payloads.run_log import Hop, hop_of, log, with_hop
 from perfflow.report.rows import ComparisonLine
 from perfflow.report.sanitize import shortened
 from perfflow.report.template import LONGEST_TITLE
-from perfflow.tools.python_command import is_own
 
 SUMMARY_BYTES = 2**20 - 4 * 2**10
 """GitHub refuses a step summary of more than 1 MiB; other commands of the step may add to it."""

@@ -26,7 +26,7 @@ from pydantic import Field
 
 from perfflow.model.errors import ToolOutputError
 from perfflow.model.readings import Hotspot, Parsed, Profile, StackCounts, Usage
-from perfflow.model.stacks import Frame, Stack, costs_of, hotspots_of, write_folded
+from perfflow.model.stacks import Frame, Stack, costs_of, hotspots_of, innermost_own, write_folded
 from perfflow.tools import python_command, symbol_names, tool_files
 from perfflow.tools.adapter import (
     Adapter,
@@ -287,7 +287,7 @@ class _EventSums:
         weight, frames = max(1, sample.period), sample.frames
         self.samples += 1
         self.stacks[sample.comm, *(frame.name for frame in reversed(frames))] += weight
-        at = python_command.innermost_own(frames)
+        at = innermost_own(frames)
         self.is_own |= at is not None
         blamed = sample.leaf if at is None else frames[at]
         place = (blamed.name, blamed.file)

@@ -35,7 +35,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, Strict
 from perfflow.model.errors import ToolOutputError
 from perfflow.model.metrics import builtin_metrics
 from perfflow.model.readings import HOTSPOT, MOST_HOTSPOTS, Hotspot, Parsed, Reading, Usage
-from perfflow.model.stacks import Frame, summed
+from perfflow.model.stacks import Frame, innermost_own, is_own, summed
 from perfflow.tools import parsed_output, python_command, symbol_names, tool_files
 from perfflow.tools.adapter import Adapter, Call, Invocation, Program, Role, leaves
 from perfflow.tools.linux import perf
@@ -459,14 +459,14 @@ def _hot_loops(function: _SimdShareFunction) -> Collection[_Loop]:
     library = Path(function.file).name
     name = f"{function.name} ({library})" if function.name else f"[{library}]"
     # The outermost frame is the function itself. For some addresses the line is unknown.
-    around = (frames[-1] for frames in sources.values() if python_command.is_own(frames[-1].file))
+    around = (frames[-1] for frames in sources.values() if is_own(frames[-1].file))
     whole = next(around, Frame(tool_files.clean_name(name)))
     regions = code_regions(read(function.machine, function.listing))
     loops: dict[int, _Loop] = {}
     for address, samples in function.samples.items():
         if region := regions.get(address):
             frames = sources.get(address, [])
-            at = python_command.innermost_own(frames)
+            at = innermost_own(frames)
             loop = loops.setdefault(id(region), _Loop(function, region, Counter()))
             loop.frames[whole if at is None else frames[at]] += samples
     return loops.values()

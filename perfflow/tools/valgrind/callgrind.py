@@ -37,7 +37,7 @@ from pydantic import Field
 from perfflow.model.errors import ToolOutputError
 from perfflow.model.metrics import builtin_metrics
 from perfflow.model.readings import Cost, Hotspot, Parsed, Profile, Reading, StackCounts, Usage
-from perfflow.model.stacks import Stack, write_folded
+from perfflow.model.stacks import Stack, is_own, write_folded
 from perfflow.tools import python_command, symbol_names, tool_files
 from perfflow.tools.adapter import Adapter, Call, CommandOptions, Invocation, Profiler, ProfilingMethod, Program, Role
 
@@ -360,8 +360,8 @@ class _CallgrindPart:
     def position(self) -> tuple[str, int]:
         """The costliest line: in the project's code for C++, Rust and library functions, else in its own file."""
         file = self.file
-        if file and ("::" in self.location or not python_command.is_own(file)):
-            mine = _costliest(item for item in self.places.items() if python_command.is_own(item[0][0]))
+        if file and ("::" in self.location or not is_own(file)):
+            mine = _costliest(item for item in self.places.items() if is_own(item[0][0]))
             file = tool_files.clean_name(mine[0]) if mine else file
         own = _costliest(item for item in self.places.items() if tool_files.clean_name(item[0][0]) == file)
         return file, own[1] if own and file else 0
@@ -459,7 +459,7 @@ def _merged(parts: dict[str, _CallgrindPart]) -> Iterable[_CallgrindPart]:
         bodies = bodies or files
     elif len(files) < 2 or len(bodies) != 1 or any(part.object for part in parts.values()):
         return parts.values()
-    first = min(bodies, key=lambda file: (not python_command.is_own(file), file))
+    first = min(bodies, key=lambda file: (not is_own(file), file))
     for file in files:
         if file != first:
             part = parts.pop(file)

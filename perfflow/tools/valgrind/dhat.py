@@ -25,7 +25,7 @@ from pydantic import Field
 from perfflow.model.errors import ToolOutputError
 from perfflow.model.metrics import builtin_metrics
 from perfflow.model.readings import Parsed, Profile, Reading, Usage
-from perfflow.model.stacks import Frame, costs_of
+from perfflow.model.stacks import Frame, costs_of, is_own
 from perfflow.tools import parsed_output, python_command, symbol_names, tool_files
 from perfflow.tools.adapter import Call, CommandOptions, Invocation, Profiler, ProfilingMethod, Role
 from perfflow.tools.parsed_output import Json, Whole
@@ -241,7 +241,7 @@ class Within:
         in_module = symbol_names.in_module(_last_part(name), file)
         if PurePosixPath(file).suffix == ".rs" and self._pattern.fullmatch(in_module):
             return True
-        if "::" in _without_arguments(name) or not python_command.is_own(file):
+        if "::" in _without_arguments(name) or not is_own(file):
             return False
         meant = _of_file(self._named.get(_last_part(name), []), file)
         fitting, others = list(filter(self._fits, meant)), list(filterfalse(self._fits, meant))

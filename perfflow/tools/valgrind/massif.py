@@ -24,7 +24,7 @@ from perfflow.model.errors import ToolOutputError
 from perfflow.model.memory_curve import MemoryCurve, memory_curve
 from perfflow.model.metrics import builtin_metrics
 from perfflow.model.readings import Hotspot, Parsed, Profile, Reading, Usage
-from perfflow.model.stacks import Frame, costs_of, hotspots_of, summed
+from perfflow.model.stacks import Frame, costs_of, hotspots_of, is_own, summed
 from perfflow.tools import python_command, symbol_names, tool_files
 from perfflow.tools.adapter import Call, CommandOptions, Invocation, Profiler, ProfilingMethod, Role
 from perfflow.tools.valgrind import callgrind
@@ -66,7 +66,7 @@ class HeapFrame:
     def own(self) -> bool:
         """Whether it is the project's own code."""
         library = self.for_others or (self.frame.file.endswith(".rs") and _RUST_LIBRARY.match(self.name))
-        return not library and python_command.is_own(self.frame.file)
+        return not library and is_own(self.frame.file)
 
 
 def holder_of(frames: Sequence[HeapFrame], without: str = "[no frame]") -> Frame:
