@@ -209,7 +209,7 @@ _LOOKS: Mapping[ProjectKind, Callable[[ProjectFiles], list[str] | Iterator[str]]
     ProjectKind.ASV: asv_settings,
     ProjectKind.PYTEST: _pytest,
     ProjectKind.PYPERF: pyperf_scripts,
-    ProjectKind.GO: _named("go.mod"),
+    ProjectKind.GO: lambda files: [*files.named("/go.work"), *files.named("/go.mod")],
     ProjectKind.NODE: _named("package.json"),
     ProjectKind.MAVEN: _named("pom.xml"),
     ProjectKind.GRADLE: _named("build.gradle", "build.gradle.kts"),

@@ -214,7 +214,6 @@ class Start:
 
 
 _NO_ADAPTER: Mapping[ProjectKind, str] = {
-    ProjectKind.GO: "Go",
     ProjectKind.NODE: "Node.js",
     ProjectKind.MAVEN: "Maven",
     ProjectKind.GRADLE: "Gradle",
@@ -224,7 +223,7 @@ _MOST_PATHS = 40
 _PYTHONS = (".venv/bin/python", "venv/bin/python")
 _MODULE = re.compile(r"^module\s+(\S+)", re.MULTILINE)
 _BUILDS = re.compile(r"^      run: .*(?:-o|-B) build\b", re.MULTILINE)
-_GO_BENCHMARK = re.compile(r"^func Benchmark\w*\(", re.MULTILINE)
+_GO_BENCHMARK = re.compile(r"^func (Benchmark(?![a-z])\w*)\(", re.MULTILINE)
 
 
 def start(folder: Path, root: Path, *, kind: ProjectKind | None, command: str, name: str) -> Start:
@@ -397,19 +396,27 @@ def _of_go(files: ProjectFiles, command: str) -> Starter:
     module = _MODULE.search(files.text("go.mod"))
     name = module[1].rpartition("/")[2] if module else files.folder.name
     tested = [path for path, text in files.having("func Benchmark", "_test.go") if _GO_BENCHMARK.search(text)]
-    build = note = ""
     if not command and tested:
-        first, *others = dict.fromkeys(f"./{path.parent}".removesuffix("/.") for path in map(Path, tested))
-        build = f"go test -c -o build/bench.test {shlex.quote(first)}"
-        command = "build/bench.test -test.run '^$' -test.bench . -test.benchtime 100x"
-        note = "The number of iterations is fixed, so that the time of the whole command can be compared."
-        note += " Raise it until a run takes about a second."
-        note += f" More benchmarks are in {comment(', '.join(others))}." if others else ""
-    elif not command and files.text("main.go"):
+        return _go_suite(files, name, tested)
+    build = ""
+    if not command and files.text("main.go"):
         build, command = f"go build -o build/{fit(name)} .", f"build/{fit(name)}"
-    command = command or "go test -count=1 ./..."
-    starter = _measured(files, command, build, "a command of a Go project", note, "go")
+    starter = _measured(files, command or "go test -count=1 ./...", build, "a command of a Go project", language="go")
     return replace(starter, name=name)
+
+
+def _go_suite(files: ProjectFiles, name: str, tested: list[str]) -> Starter:
+    """Return a workflow for the benchmarks of a Go module or workspace here, or of each module in its own folder."""
+    folders = [Path(path).parent for path in files.named("/go.mod")]
+    tops = [Path()] if files.text("go.work") else folders
+    deepest_first = sorted(tops, key=lambda top: -len(top.parts))
+    used = {next((top for top in deepest_first if Path(path).is_relative_to(top)), Path()) for path in tested}
+    modules = [("suite" if len(used) == 1 else fit(str(top)) or "suite", str(top)) for top in sorted(used)]
+    first = Path(tested[0]).parent
+    example = f"{first.name or name}.{_GO_BENCHMARK.findall(files.text(tested[0]))[0]}"
+    packages = list(dict.fromkeys(f"./{Path(path).parent}".removesuffix("/.") for path in tested))
+    shown = f"{', '.join(packages[:3])}{', ...' if packages[3:] else ''}"
+    return Starter("go-bench", {"modules": modules, "example": example}, name, f"the Go benchmarks in {shown}")
 
 
 def _of_node(files: ProjectFiles, command: str) -> Starter:
@@ -422,17 +429,37 @@ def _of_node(files: ProjectFiles, command: str) -> Starter:
     is_there = isinstance(main, str) and main in files.named(".js", ".mjs", ".cjs")
     other = f"node {shlex.quote(str(main))}" if is_there else "npm test --silent"
     guess = f"npm run --silent {script}" if script else other
+    if script and not command:
+        asked = {**_mapping(package, "dependencies"), **_mapping(package, "devDependencies")}
+        _require_fixed_work(guess, next((name for name in _OF_NODE if name in asked), ""))
     starter = _measured(files, command or guess, "", "a command of a Node.js project", language="node")
     name = package.get("name")
     return replace(starter, name=name if isinstance(name, str) else files.folder.name)
 
 
+def _mapping(package: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    found = package.get(key)
+    return found if isinstance(found, dict) else {}
+
+
+def _require_fixed_work(command: str, library: str) -> None:
+    """Raise UserError for a command whose benchmarks run for a fixed time, if a library that does so is named."""
+    if library:
+        text = f"{library} runs each benchmark for a fixed time, so the time of `{command}` shows nothing of the code"
+        hint = "measure a program that does a fixed amount of work: perfflow init --command './program --size 10'"
+        raise UserError.of(text, f"{hint}; or read the figures that it prints with the key `parse`")
+
+
 def _of_maven(files: ProjectFiles, command: str) -> Starter:
+    if not command and "jmh-core" in files.text("pom.xml"):
+        _require_fixed_work("mvn test", "JMH")
     return _of_java(files, command, "mvn -q test", "a command of a Maven project")
 
 
 def _of_gradle(files: ProjectFiles, command: str) -> Starter:
     program = "./gradlew" if (files.folder / "gradlew").is_file() else "gradle"
+    if not command and any("jmh" in files.text(name) for name in ("build.gradle", "build.gradle.kts")):
+        _require_fixed_work(f"{program} test", "JMH")
     return _of_java(
         files, command, f"{program} --quiet --no-daemon test --rerun-tasks", "a command of a Gradle project"
     )
@@ -442,6 +469,8 @@ def _of_java(files: ProjectFiles, command: str, guess: str, about: str) -> Start
     return _measured(files, command or guess, "", about, "" if command else _INSTEAD, "java")
 
 
+_OF_NODE = ("tinybench", "mitata", "vitest", "benchmark")
+"""Packages whose benchmarks run for a fixed time."""
 _INSTEAD = "Runs all tests by default. Better: name a program that does the work you care about."
 
 
@@ -449,6 +478,12 @@ def _of_cmake(files: ProjectFiles, command: str) -> Starter:
     built = detect_project.cmake_program(files)
     if built is None:
         raise UserError.of("CMakeLists.txt adds no executable", "name a command: --command 'build/program'")
+    if not command:
+        sources = [text for _, text in files.having("BENCHMARK", ".cpp", ".cc", ".cxx") if "catch2/" in text]
+        own_clock = (
+            "Catch2" if sources else "nanobench" if any(files.having("nanobench.h", ".cpp", ".cc", ".cxx")) else ""
+        )
+        _require_fixed_work(built.program, own_clock)
     starter = _measured(files, command or built.program, built.build, f"a command, built by `{built.build}`")
     return replace(starter, name=files.folder.name)
 

@@ -137,6 +137,7 @@ _FOREIGN = re.compile(
       | /usr/(?:include|lib|lib64|libexec|share)/ | /usr/local/(?:include|lib|go)/ | /usr/src/debug/
       | .*/include/c\+\+/ | .*/c\+\+/v1/ | .*/(?:sysdeps|bits)/
       | /build/(?:glibc|gcc|llvm|python) | .*/python-build\.[^/]*/ | Mojo/stdlib/
+      | \$GOROOT/ | .*/go/pkg/mod/
       | .*/lib/python3\.\d+/ | .*/(?:site-packages|dist-packages|node_modules)/ | node:
     )""",
     re.VERBOSE,

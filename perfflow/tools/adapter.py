@@ -364,6 +364,8 @@ class Suite:
 
     Heap profilers leave out what it allocates itself, and profilers of stacks what it does not call.
     """
+    profilers: tuple[str, ...] = ()
+    """The profilers that know its programs best, which are tried before all others."""
 
 
 @dataclass(frozen=True)
@@ -374,6 +376,10 @@ class Builder:
     """Returns the processes to run once per side in ``call.kept``, before a suite is listed and anything is timed.
 
     If one of them fails, ``parse`` raises ToolOutputError with the reason.
+    """
+    relink: Callable[[Call, Path, int, Path], Invocation | None] = lambda _call, _program, _seed, _output: None
+    """Returns the process that writes one of the ``executed`` files, its functions in an order drawn by a seed, to
+    another file; None if the links of the build are recorded and repeated.
     """
     lacks_lines: Callable[[Call], bool] = lambda _call: False
     """Whether the build of ``preparations`` has no source lines for profilers; a call with ``built`` then adds them.

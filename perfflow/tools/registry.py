@@ -26,6 +26,7 @@ _FAMILIES: Mapping[str, str] = {
     "sql-log pytest-benchmark timeit pyperf asv",
     "rust": "cargo-build cargo-bench",
     "cpp": "google-benchmark",
+    "go": "go-bench go-pprof",
     "torch": "torch-profiler",
     "nvidia": "nsys nvidia-smi ncu nvcc cuda-bench compute-sanitizer triton-bench",
     "mojo": "mojo-bench",

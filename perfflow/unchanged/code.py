@@ -39,6 +39,8 @@ _LEA = re.compile(rb"(?=[\x48\x4c]\x8d[\x05\x0d\x15\x1d\x25\x2d\x35\x3d](.{4}))"
 _FIXED = re.compile(rb"(?=(?:[\xb8-\xbf\x68]|\xc7[\x00-\x3f\x80-\xff]|[\x48\x49\x4c\x4d]\xc7.)(.{4}))", re.DOTALL)
 _BRANCHES = frozenset({"call", "loop", "loope", "loopne", "xbegin"})
 _COLD = re.compile(r"(.+)\.cold(?:\.\d+)?")
+# The last are functions in assembly, which have no package.
+_OF_GO_RUNTIME = re.compile(r"(?:internal/)?runtime[./]|expandAVX512|gcWriteBarrier|callRet|runtime·")
 _PADDING = frozenset({"nop", "int3"})
 
 
@@ -116,7 +118,7 @@ class ProgramCode:
         """Return the items of a run that entered the functions at these addresses, which are symbols' values."""
         digests_of: dict[str, list[str]] = {}
         unseen: dict[str, None] = {}
-        functions, data = list(entered), list(self._exported)
+        functions, data = [*entered, *self._at_any_time], list(self._exported)
         known: set[int] = set()
         for name, digest in self._always():
             digests_of.setdefault(name, []).append(digest)
@@ -255,6 +257,13 @@ class ProgramCode:
         return capstone.Cs(capstone.CS_ARCH_X86, capstone.CS_MODE_64)
 
     # What counts as executed in every run
+
+    @cached_property
+    def _at_any_time(self) -> list[int]:
+        """The functions of Go's runtime, of which the scheduler and the garbage collector enter others in each run."""
+        if not any(section.name == ".go.buildinfo" for section in self._file.sections):
+            return []
+        return [start for start, piece in self._functions.by_start.items() if _OF_GO_RUNTIME.match(piece.name)]
 
     def _always(self) -> Iterator[tuple[str, str]]:
         for start, end in self._gaps:

@@ -110,7 +110,11 @@ def run(command: str, folder: Path, *, measured: bool) -> subprocess.CompletedPr
 def is_usable(program: str) -> bool:
     """Return whether a program tells its version. That of rustup is there also without a toolchain, and does not."""
     found = shutil.which(program)
-    return found is not None and subprocess.run([found, "--version"], capture_output=True, check=False).returncode == 0
+    # Go has a word for it.
+    asked = ([found or "", word] for word in ("--version", "version"))
+    return found is not None and any(
+        not subprocess.run(each, capture_output=True, check=False).returncode for each in asked
+    )
 
 
 def at(data: Any, path: str) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 from collections import Counter
 from typing import Any
@@ -17,7 +18,9 @@ from perfflow.session import unchanged_benchmarks
 from perfflow.unchanged import native
 from perfflow.verdict.from_result import record_of_result
 from perfflow.verdict.judge import judge
+from tests.golang import needs_go
 from tests.session.project import Project, both, flow
+from tests.tools.harness import GO_MODULE
 
 SUITE = "import lib\n\n" + "".join(f"def test_{name}(benchmark):\n    benchmark(lib.{name})\n\n" for name in "abc")
 OPTIONS = f"{{paths: bench.py, python: {sys.executable}, args: -p pytest_benchmark.plugin}}"
@@ -191,3 +194,15 @@ def test_a_base_is_recorded_once_for_all_gates_that_have_it(
     programs.commit()
     programs.write("lib.py", f"# another comment\n{LIB}")
     assert recorded()[0][Side.CANDIDATE] == number
+
+
+@needs_go
+def test_benchmarks_of_go_packages_without_a_change_are_not_timed(tree: Project) -> None:
+    shutil.copytree(GO_MODULE, tree.folder, dirs_exist_ok=True)
+    tree.commit()
+    count = tree.folder / "text/text.go"
+    count.write_text(count.read_text().replace("Work = 100", "Work = 400"))
+    text = flow(baseline='{uses: go-bench, benchmark: "*"}')
+    result = tree.run(text, base="main", benchmarks=["table.*"])
+    (row,) = (row for row in result.benchmarks if row.metric == "time")
+    assert (row.name, row.decision, row.unchanged) == ("table.BenchmarkBuild", "same", "files")

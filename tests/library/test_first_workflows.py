@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import time
 from collections.abc import Mapping
@@ -35,7 +36,9 @@ TARGET = "add_executable(bench_all a.cpp)\ntarget_link_libraries(bench_all PRIVA
 MAKE = "CXXFLAGS = -O2\nall: tool bench\nbench: bench.cpp\n\t$(CXX) -o $@ $< -lbenchmark -lpthread\n"
 MAKE_VARIABLE = "LDLIBS = -lbenchmark\nall: tool fast-bench\ntool: tool.o\nfast-bench: bench.o\n"
 CARGO = '[package]\nname = "quick"\nversion = "1.0.0"\n'
-GO_TEST = "package speed\n\nfunc BenchmarkParse(b *testing.B) {}\n"
+GO_TEST = (
+    'package speed\n\nimport "testing"\n\nfunc BenchmarkParse(b *testing.B) {\n\tfor i := 0; i < b.N; i++ {\n\t}\n}\n'
+)
 
 Files = Mapping[str, str]
 PROJECTS: list[tuple[Files, ProjectKind, str]] = [
@@ -52,7 +55,8 @@ PROJECTS: list[tuple[Files, ProjectKind, str]] = [
     ({"Makefile": MAKE}, ProjectKind.GOOGLE, '"./bench"'),
     ({"Makefile": MAKE_VARIABLE}, ProjectKind.GOOGLE, '"./fast-bench"'),
     ({"CMakeLists.txt": "project(x)\nadd_executable(tool a.c)\n"}, ProjectKind.CMAKE, '"build/tool"'),
-    ({"go.mod": "module example.org/speed\n", "a_test.go": GO_TEST}, ProjectKind.GO, "go test -c"),
+    ({"go.mod": "module example.org/speed\n", "a_test.go": GO_TEST}, ProjectKind.GO, "speed.BenchmarkParse/size=10"),
+    ({"api/go.mod": "module api\n", "api/v1/a_test.go": GO_TEST}, ProjectKind.GO, 'with: {module: "api"}'),
     ({"go.mod": "module example.org/speed\n", "main.go": "package main\n"}, ProjectKind.GO, '"build/speed"'),
     ({"go.mod": "module speed\n"}, ProjectKind.GO, "go test"),
     ({"package.json": '{"scripts": {"bench": "node b.js"}}'}, ProjectKind.NODE, "npm run --silent bench"),
@@ -94,9 +98,35 @@ def test_the_kind_is_told_by_files_and_its_workflow_can_run(
     assert part in found.text
     assert "@" not in found.text.replace("@REV", "")
     assert written(tmp_path, found).problems == ()
-    assert ("no adapter" in found.note) == (
-        kind in (ProjectKind.GO, ProjectKind.NODE, ProjectKind.MAVEN, ProjectKind.GRADLE)
-    )
+    assert ("no adapter" in found.note) == (kind in (ProjectKind.NODE, ProjectKind.MAVEN, ProjectKind.GRADLE))
+
+
+@pytest.mark.parametrize(
+    ("files", "library"),
+    [
+        ({"package.json": '{"scripts": {"bench": "node b"}, "devDependencies": {"tinybench": "6"}}'}, "tinybench"),
+        ({"package.json": '{"scripts": {"benchmark": "vitest bench"}, "dependencies": {"vitest": "4"}}'}, "vitest"),
+        ({"pom.xml": "<project><artifactId>jmh-core</artifactId></project>"}, "JMH"),
+        ({"build.gradle": "plugins { id 'me.champeau.jmh' }"}, "JMH"),
+        ({"CMakeLists.txt": "add_executable(b b.cpp)", "b.cpp": '#include "nanobench.h"'}, "nanobench"),
+        ({"CMakeLists.txt": "add_executable(b b.cpp)", "b.cpp": "#include <catch2/c.hpp>\nBENCHMARK()"}, "Catch2"),
+    ],
+)
+def test_what_runs_for_a_fixed_time_is_not_measured_as_a_whole(files: Files, library: str, tmp_path: Path) -> None:
+    make(tmp_path, files)
+    with pytest.raises(UserError, match=f"{library} runs each benchmark for a fixed time"):
+        begun(tmp_path)
+    assert "./work" in begun(tmp_path, command="./work").text
+
+
+def test_each_go_module_is_a_step_and_a_workspace_is_one(tmp_path: Path) -> None:
+    files = {
+        f"{name}/{file}": text for name in "ab" for file, text in (("go.mod", "module x\n"), ("x_test.go", GO_TEST))
+    }
+    make(tmp_path, files)
+    assert re.findall(r"id: (\w+)", begun(tmp_path).text) == ["a", "b", "where"]
+    make(tmp_path, {"go.work": "use ./a\nuse ./b\n"})
+    assert re.findall(r"id: (\w+)", begun(tmp_path).text) == ["suite", "where"]
 
 
 def test_of_two_kinds_one_is_chosen_and_the_other_named(tmp_path: Path) -> None:
@@ -212,7 +242,7 @@ NODE_SUITE = {
 @pytest.mark.parametrize(
     ("program", "files", "step", "location"),
     [
-        ("go", GO_SUITE, "where", "bench.test"),
+        ("go", GO_SUITE, "where", "speed.Sum"),
         pytest.param("node", NODE_SUITE, "cpu", "bench.js", marks=pytest.mark.long),
     ],
 )
@@ -227,15 +257,6 @@ def test_a_first_workflow_runs_as_it_is(program: str, files: Files, step: str, l
     assert done.returncode == 0, result["reasons"]
     assert {item["id"]: item["status"] for item in result["steps"]}[step] == "done"
     assert any(location in f"{item['location']} {item['file']}" for item in result["hotspots"])
-
-
-def test_of_several_go_packages_with_benchmarks_the_others_are_named(tmp_path: Path) -> None:
-    make(tmp_path, GO_SUITE)
-    text = begun(tmp_path).text
-    assert 'run: "go test -c -o build/bench.test ."' in text
-    assert "More benchmarks are in ./deep." in text
-    (tmp_path / "sum_test.go").unlink()
-    assert "go test -c -o build/bench.test ./deep" in begun(tmp_path).text
 
 
 def test_a_folder_of_builds_that_git_would_show_is_named(tmp_path: Path) -> None:

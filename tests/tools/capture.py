@@ -25,7 +25,20 @@ from typing import Any
 import yaml
 
 from perfflow.execute.prepare import version
-from tests.tools.harness import CRATE, DATA, EXAMPLES, HERE, PROGRAMS, SORTS, asv_suite, call_of, compiler, run, tool
+from tests.tools.harness import (
+    CRATE,
+    DATA,
+    EXAMPLES,
+    GO_MODULE,
+    HERE,
+    PROGRAMS,
+    SORTS,
+    asv_suite,
+    call_of,
+    compiler,
+    run,
+    tool,
+)
 from tests.tools.mojo_sources import OLD
 from tests.tools.nsys import databases, headers
 
@@ -50,6 +63,7 @@ ASKED = "import %s as module; print(module.__version__)"
 VERSIONS: Mapping[str, tuple[str, ...]] = {
     **{name: (sys.executable, "-c", ASKED % module) for name, module in OF_VENV.items()},
     "scalene": (sys.executable, "-m", "scalene", "--version"),
+    "go-pprof": ("go", "env", "GOVERSION"),
     "google-benchmark": ("dpkg-query", "--show", "--showformat=${source:Upstream-Version}", "libbenchmark-dev"),
     "triton-bench": (TORCH, "-c", "import triton; print(triton.__version__)"),
     "torch-profiler": (TORCH, "-c", "import torch; print(torch.__version__.partition('+')[0])"),
@@ -84,7 +98,7 @@ def main() -> None:
             _capture(name, target / f"old-{case}", file=str(DEMO / "old.mojo"))
 
 
-APART = {"cuda-bench", "mojo", "nsys", "nvcc", "torch", "triton-bench"}
+APART = {"cuda-bench", "go-bench", "go-pprof", "mojo", "nsys", "nvcc", "torch", "triton-bench"}
 """Tools that are only captured if they are named, since they must be installed first, or built for."""
 
 
@@ -106,6 +120,9 @@ def _build(names: list[str]) -> None:
     (DEMO / "broken.py").write_text((DEMO / "speed.py").read_text().replace("assert benchmark", "assert not benchmark"))
     (DEMO / "bench.py").write_text("import triton.testing\n\ntriton.testing.do_bench(lambda: None)\n")
     asv_suite(DEMO / "asv")
+    if {"go-bench", "go-pprof"} & {*names}:
+        shutil.copytree(GO_MODULE, DEMO / "go", dirs_exist_ok=True)
+        subprocess.run(["go", "test", "-trimpath", "-c", "-o", "text.test", "./text"], cwd=DEMO / "go", check=True)
     if "cuda-bench" in names:
         kernels = compiler(EXAMPLES / "gpu-kernels/kernels_cpu.cpp", DEMO / "kernels-cpu")
         subprocess.run(kernels, check=True)
@@ -152,7 +169,7 @@ def _version(name: str) -> str:
         argv = (call_of(name, DEMO, str(DEMO / "hot")).program, *adapter.program.version)
     printed = subprocess.run(argv, capture_output=True, text=True, check=True).stdout
     # cc (Debian 12.2.0-14) 12.2.0
-    printed = re.sub(r"\(.*?\)", "", printed.replace("strace -- version", ""))
+    printed = re.sub(r"\(.*?\)|\bgo(?=\d)", "", printed.replace("strace -- version", ""))
     found = next(word for word in printed.replace("valgrind-", "").split() if word[0].isdigit())
     return found.partition(".1-")[0] if name == "nsys" else found
 
@@ -179,11 +196,16 @@ def _capture(name: str, target: Path, command: list[str] | None = None, **option
 
 def _is_read(name: str, file: Path) -> bool:
     """Return whether a parser reads the file: binary files and criterion's own statistics are not parsed."""
-    if file.name.endswith(".json.gz"):
+    if file.name.endswith((".json.gz", ".pb.gz")):
         return True
-    program = file.parents[1].name == "bin" or name == "stream" == file.name or file.name.startswith("memray.bin")
+    program = (
+        file.parents[1].name == "bin"
+        or file.suffix == ".test"
+        or name == "stream" == file.name
+        or file.name.startswith("memray.bin")
+    )
     unread = (name == "cargo-bench" and file.name in UNREAD) or (name == "torch-profiler" and file.name == "stderr")
-    empty = file.name == "stderr" and not file.stat().st_size
+    empty = file.name.endswith(("stderr", "listing.out")) and not file.stat().st_size
     return not (program or unread or empty or file.suffix in BINARY)
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from perfflow.tools import adapter
 from tests.tools.crates.hot_workspace import hot_workspace
-from tests.tools.harness import EXAMPLES, PROGRAMS, compiler
+from tests.tools.harness import EXAMPLES, GO_MODULE, PROGRAMS, compiler
 
 
 @pytest.fixture(scope="session")
@@ -25,6 +25,14 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, str]:
 def gbench(tmp_path_factory: pytest.TempPathFactory) -> str:
     """Return the path of the compiled benchmarks of Google Benchmark."""
     return _compile(PROGRAMS / "gbench.cpp", tmp_path_factory.mktemp("gbench") / "gbench", "-DBROKEN")
+
+
+@pytest.fixture(scope="session")
+def go_tests(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Return the path of a test binary with Go benchmarks that allocate."""
+    binary = str(tmp_path_factory.mktemp("go") / "text.test")
+    subprocess.run(["go", "test", "-trimpath", "-c", "-o", binary, "./text"], cwd=GO_MODULE, check=True)
+    return binary
 
 
 @pytest.fixture(scope="session")

@@ -28,6 +28,7 @@ HERE = Path(__file__).parent
 PROGRAMS = HERE / "programs"
 CRATE = HERE / "crates" / "hot"
 SORTS = HERE / "crates" / "sorts"
+GO_MODULE = HERE / "go"
 DATA = HERE / "data"
 EXAMPLES = HERE.parents[1] / "examples"
 USAGE = Usage(wall=1.0)

@@ -15,8 +15,10 @@ from __future__ import annotations
 import math
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from perfflow.execute import invoke
 from perfflow.execute.context import search_path
@@ -26,7 +28,7 @@ from perfflow.execute.schedule import StepRun
 from perfflow.model.criteria import Criteria
 from perfflow.model.errors import ToolOutputError
 from perfflow.model.metrics import METRICS, TIMES
-from perfflow.model.readings import Parsed, Side, Usage
+from perfflow.model.readings import Parsed, Profile, Side, Usage
 from perfflow.model.units import Dimension
 from perfflow.plan.plan import Planned, chosen_of, counted_source
 from perfflow.sampling.pairs import coin
@@ -162,6 +164,9 @@ def _alone(session: RunSession, source: Planned, benchmark: str) -> str:
 def choices(session: RunSession, planned: Planned, subject: Subject) -> Iterator[ChosenProfiler]:
     """Yield the installed profilers for a metric, the best first. Raises Failure if none is installed."""
     tools = (planned.tool,) if planned.tool else _fitting(session, subject)
+    if not planned.tool and subject.source.tool:
+        best = filter(None, map(registry.find, subject.source.tool.suite.profilers))
+        tools = (*best, *tools)
     path = search_path(session.context, subject.source) or os.environ.get("PATH", os.defpath)
     missing: list[str] = []
     for tool in tools:
@@ -260,6 +265,23 @@ def effort_for(tool: Adapter, seconds: float, frequency: int | None = None) -> P
     return ProfilingEffort(calls, max(1, math.ceil(min(wanted, affordable))) if profiler.repeats else 1, chosen)
 
 
+@contextmanager
+def _restored(folder: Path, profiles: Iterable[Profile]) -> Iterator[None]:
+    """Put the files of the call before back if a call fails."""
+    places = [folder / profile.path for profile in profiles]
+    aside = [(place, place.with_name(f"{place.name}.before")) for place in places if place.is_file()]
+    for place, kept in aside:
+        place.replace(kept)
+    try:
+        yield
+    except Failure:
+        for place, kept in aside:
+            kept.replace(place)
+        raise
+    for _, kept in aside:
+        kept.unlink()
+
+
 class ProfilerCalls:
     """Profiles one benchmark and keeps the costs and profiles."""
 
@@ -312,8 +334,10 @@ class ProfilerCalls:
             seed = self._session.context.seed
             for side in sides if coin(seed, f"profile {self._subject.benchmark}", number) else sides[::-1]:
                 prepared, _ = self._prepared(side, effort)
+                folder, before = self._folder / side.value, last[side][1].profiles if side in last else ()
                 try:
-                    invoked = invoke.run(self._session.spawner(), prepared, self._folder / side.value)
+                    with _restored(folder, before):
+                        invoked = invoke.run(self._session.spawner(), prepared, folder)
                 except Failure as failure:
                     if failure.timeout and number:
                         # The calls before it are enough, with more noise.

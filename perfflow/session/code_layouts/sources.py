@@ -19,8 +19,8 @@ from functools import partial
 from pathlib import Path
 from typing import Protocol
 
-from perfflow.execute.child import find_program
-from perfflow.execute.invoke import Failure
+from perfflow.execute.child import StartError, ending, find_program
+from perfflow.execute.invoke import Failure, adapter_failures
 from perfflow.execute.layouts.refusal import LayoutsRefusedError
 from perfflow.execute.layouts.relinking import Relinker, forget, relinker
 from perfflow.execute.prepare import ReadyProcess
@@ -32,6 +32,8 @@ from perfflow.session.progress import of_candidate
 from perfflow.session.recorded_links import RECORDINGS
 from perfflow.session.session import RunSession
 from perfflow.store.run_folder import EventStore
+from perfflow.tools.adapter import Invocation
+from perfflow.tools.tool_files import last_bytes, last_line
 from perfflow.trees.slots import ASIDE, InPlace
 from perfflow.workflow.layout_checks import SEED_VARIABLE, uses_seed
 
@@ -58,11 +60,69 @@ class Source(Protocol):
         """Make a layout; return its files by the path that each replaces. Raises LayoutsRefusedError and OSError."""
 
 
+class Relinks(Protocol):
+    """Links one executable again: ``Relinker``, or ``ByTool``."""
+
+    @property
+    def seconds(self) -> float:
+        """Seconds of one link, as far as known."""
+
+    def link(self, seed: int, output: Path) -> None:
+        """Write the executable with the order of functions of ``seed``, 1 or more. Raises LayoutsRefusedError."""
+
+
+@dataclass
+class ByTool:
+    """Links an executable again with the tool that built it."""
+
+    build: SideBuild
+    prepared: ReadyProcess
+    program: Path
+    seconds: float = 0.0
+
+    def begin(self, work: Path) -> bool:
+        """Return whether the tool can. Raises LayoutsRefusedError if its link fails or ignores the seed."""
+        work.mkdir(parents=True, exist_ok=True)
+        if self._invocation(1, work / "1") is None:
+            return False
+        began = time.monotonic()
+        self.link(1, work / "1")
+        self.seconds = time.monotonic() - began
+        self.link(2, work / "2")
+        if filecmp.cmp(work / "1", work / "2", shallow=False):
+            raise LayoutsRefusedError(f"{self.program.name} has the same bytes with every order of its functions")
+        return True
+
+    def link(self, seed: int, output: Path) -> None:
+        """Link; see ``Relinks``."""
+        invocation, prepared = self._invocation(seed, output), self.prepared
+        errors = output.with_suffix(".stderr")
+        try:
+            done = self.build.session.spawner().run(
+                invocation.argv if invocation else (),
+                env={**prepared.env, **(invocation.env if invocation else {})},
+                cwd=prepared.cwd / (invocation.cwd if invocation else ""),
+                stdout=errors,
+                stderr=errors,
+                timeout=prepared.timeout,
+            )
+        except StartError as error:
+            raise LayoutsRefusedError(f"{self.program.name} could not be linked again: {error}") from error
+        if done.status or not output.is_file():
+            said = last_line(last_bytes(errors.parent, errors.name))
+            raise LayoutsRefusedError(f"{self.program.name} could not be linked again: {said or ending(done.status)}")
+
+    def _invocation(self, seed: int, output: Path) -> Invocation | None:
+        tool, call = self.prepared.tool, self.prepared.call
+        with adapter_failures(tool):
+            return tool.build.relink(call, self.program, seed, output) if tool and call else None
+
+
 @dataclass
 class Linked:
     """Executables of one side, each relinked with its functions in random order."""
 
-    relinkers: Mapping[Path, Relinker]
+    relinkers: Mapping[Path, Relinks]
     draw: str
     """Seed text of the order, different for every run and side."""
 
@@ -231,14 +291,18 @@ def source_of(build: SideBuild, prepared: Sequence[ReadyProcess], work: Path, dr
         rebuilt = Rebuilt(build)
         rebuilt.begin(work)
         return rebuilt
-    programs = list(dict.fromkeys(path for item in prepared for path in executables(item)))
+    programs = {path: item for item in reversed(prepared) for path in executables(item)}
     if not programs:
         text = "the command names no executable of the tree"
         raise LayoutsRefusedError(f"{text}; name the program itself, or build layouts yourself with {SEED_VARIABLE}")
     recordings = folder_of(build) / RECORDINGS
     # Each executable has its own folder, because two links may read files of the same name.
     folders = {path: work / str(number) for number, path in enumerate(programs)}
-    return Linked({path: _relinker(build, path, recordings, folder) for path, folder in folders.items()}, draw)
+    relinkers: dict[Path, Relinks] = {}
+    for path, folder in folders.items():
+        by_tool = ByTool(build, programs[path], path)
+        relinkers[path] = by_tool if by_tool.begin(folder) else _relinker(build, path, recordings, folder)
+    return Linked(relinkers, draw)
 
 
 def _relinker(build: SideBuild, executable: Path, recordings: Path, work: Path) -> Relinker:

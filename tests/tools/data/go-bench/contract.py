@@ -1,0 +1,16 @@
+from perfflow.testing import AdapterContract
+from tests.golang import needs_go
+from tests.tools.harness import GO_MODULE, tool
+from tests.tools.lies import Lied
+
+
+@needs_go
+class TestGoBench(AdapterContract):
+    adapter = tool("go-bench")
+    samples = "1.26.8/plain"
+    captured = "."
+    options = {"module": str(GO_MODULE), "package": "./table"}
+    failing_options = {"package": "./none"}
+    captured_with = {"": {}}
+    timeout = 600.0  # the standard library is compiled first
+    lied = Lied(by="program", keys={"runs": 2}, children={}, files=("idle", "gone", "empty", "cut", "other"))
