@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from perfflow.execute.invoke import Failure
 from perfflow.model.errors import UserError
+from perfflow.model.readings import Profile
+from perfflow.session.attribution.profiler_calls import restored
 from perfflow.session.reading_limit import NAME, within_time
 from tests.session.project import Project, flow, step
 
@@ -61,3 +66,16 @@ def test_what_is_no_number_of_seconds_is_an_error(text: str, monkeypatch: pytest
     monkeypatch.setenv(NAME, text)
     with pytest.raises(UserError, match=f"{NAME}={text} is not a number of seconds"), within_time("reading it"):
         pass
+
+
+def test_a_profile_that_is_cut_short_leaves_the_files_of_the_call_before(tmp_path: Path) -> None:
+    kept = tmp_path / "cpu.pb.gz"
+    kept.write_text("first")
+    with pytest.raises(Failure), restored(tmp_path, [Profile(kept.name, "pprof"), Profile("missing", "text")]):
+        assert not kept.exists()
+        kept.write_text("cut")
+        raise Failure("the budget ran out")
+    assert kept.read_text() == "first"
+    with restored(tmp_path, [Profile(kept.name, "pprof")]):
+        kept.write_text("second")
+    assert [path.read_text() for path in tmp_path.iterdir()] == ["second"]

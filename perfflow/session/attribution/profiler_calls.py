@@ -266,7 +266,7 @@ def effort_for(tool: Adapter, seconds: float, frequency: int | None = None) -> P
 
 
 @contextmanager
-def _restored(folder: Path, profiles: Iterable[Profile]) -> Iterator[None]:
+def restored(folder: Path, profiles: Iterable[Profile]) -> Iterator[None]:
     """Put the files of the call before back if a call fails."""
     places = [folder / profile.path for profile in profiles]
     aside = [(place, place.with_name(f"{place.name}.before")) for place in places if place.is_file()]
@@ -336,7 +336,7 @@ class ProfilerCalls:
                 prepared, _ = self._prepared(side, effort)
                 folder, before = self._folder / side.value, last[side][1].profiles if side in last else ()
                 try:
-                    with _restored(folder, before):
+                    with restored(folder, before):
                         invoked = invoke.run(self._session.spawner(), prepared, folder)
                 except Failure as failure:
                     if failure.timeout and number:
