@@ -71,10 +71,15 @@ def test_what_is_no_number_of_seconds_is_an_error(text: str, monkeypatch: pytest
 def test_a_profile_that_is_cut_short_leaves_the_files_of_the_call_before(tmp_path: Path) -> None:
     kept = tmp_path / "cpu.pb.gz"
     kept.write_text("first")
-    with pytest.raises(Failure), restored(tmp_path, [Profile(kept.name, "pprof"), Profile("missing", "text")]):
-        assert not kept.exists()
-        kept.write_text("cut")
-        raise Failure("the budget ran out")
+
+    def cut_short() -> None:
+        with restored(tmp_path, [Profile(kept.name, "pprof"), Profile("missing", "text")]):
+            assert not kept.exists()
+            kept.write_text("cut")
+            raise Failure("the budget ran out")
+
+    with pytest.raises(Failure):
+        cut_short()
     assert kept.read_text() == "first"
     with restored(tmp_path, [Profile(kept.name, "pprof")]):
         kept.write_text("second")
