@@ -214,9 +214,9 @@ class Start:
 
 
 _NO_ADAPTER: Mapping[ProjectKind, str] = {
-    ProjectKind.NODE: "Node.js",
-    ProjectKind.MAVEN: "Maven",
-    ProjectKind.GRADLE: "Gradle",
+    ProjectKind.NODE: "there are no benchmarks of tinybench, mitata or vitest",
+    ProjectKind.MAVEN: "perfflow has no adapter for Maven projects",
+    ProjectKind.GRADLE: "perfflow has no adapter for Gradle projects",
 }
 _OF_PYTHON = (ProjectKind.PYTEST, ProjectKind.PYPERF, ProjectKind.ASV)
 _MOST_PATHS = 40
@@ -255,7 +255,7 @@ def start(folder: Path, root: Path, *, kind: ProjectKind | None, command: str, n
         )
     )
     others = tuple(item for item in kinds if item.kind is not chosen) if not (command or kind) else ()
-    note = starter.note or _note(kinds, chosen)
+    note = starter.note or (_note(kinds, chosen) if starter.template == "command" else "")
     return Start(final, text, starter.about, note, others, _unignored(text, folder, root))
 
 
@@ -268,10 +268,10 @@ def _chosen(found: tuple[DetectedProject, ...], command: str) -> ProjectKind:
 
 
 def _note(found: tuple[DetectedProject, ...], chosen: ProjectKind) -> str:
-    """Return a note for kinds of projects that perfflow detects but has no adapter for."""
+    """Return why a project of a kind that perfflow detects is measured by a command; '' if there is no reason."""
     kinds = [chosen, *(item.kind for item in found[:1] if chosen is ProjectKind.COMMAND)]
     known = next((_NO_ADAPTER[kind] for kind in kinds if kind in _NO_ADAPTER), "")
-    return f"perfflow has no adapter for {known} projects, so this measures a command" if known else ""
+    return f"{known}, so this measures a command" if known else ""
 
 
 def _unignored(text: str, folder: Path, root: Path) -> str:
@@ -429,12 +429,31 @@ def _of_node(files: ProjectFiles, command: str) -> Starter:
     is_there = isinstance(main, str) and main in files.named(".js", ".mjs", ".cjs")
     other = f"node {shlex.quote(str(main))}" if is_there else "npm test --silent"
     guess = f"npm run --silent {script}" if script else other
-    if script and not command:
-        asked = {**_mapping(package, "dependencies"), **_mapping(package, "devDependencies")}
-        _require_fixed_work(guess, next((name for name in _OF_NODE if name in asked), ""))
-    starter = _measured(files, command or guess, "", "a command of a Node.js project", language="node")
     name = package.get("name")
-    return replace(starter, name=name if isinstance(name, str) else files.folder.name)
+    name = name if isinstance(name, str) else files.folder.name
+    asked = {**_mapping(package, "dependencies"), **_mapping(package, "devDependencies")}
+    if not command and (suite := _node_suite(files, name, asked)):
+        return suite
+    if script and not command:
+        _require_fixed_work(guess, next((library for library in _OF_NODE if library in asked), ""))
+    starter = _measured(files, command or guess, "", "a command of a Node.js project", language="node")
+    return replace(starter, name=name)
+
+
+def _node_suite(files: ProjectFiles, name: str, asked: Mapping[str, Any]) -> Starter | None:
+    """Return a workflow for benchmarks of tinybench, mitata or vitest; None if there are none."""
+    for library in ("tinybench", "mitata"):
+        sources = [path for path, text in files.having(library, *_SCRIPTS) if re.search(_IMPORTS.format(library), text)]
+        if sources and library in asked:
+            typed = any(path.endswith(("ts", "mts", "cts")) for path in sources)
+            values = {"sources": sources[:_MOST_PATHS], "node_args": "--import tsx" if typed else "", "runner": library}
+            note = "TypeScript needs a loader: npm install --save-dev tsx" if typed and "tsx" not in asked else ""
+            about = f"the {library} benchmarks in {', '.join(sources[:3])}{', ...' if sources[3:] else ''}"
+            return Starter("node-bench", values, name, about, note)
+    if "vitest" in asked and files.named(*(f".bench{suffix}" for suffix in _SCRIPTS)):
+        values = {"sources": [], "node_args": "", "runner": "vitest"}
+        return Starter("node-bench", values, name, "the benchmarks of `vitest bench`")
+    return None
 
 
 def _mapping(package: Mapping[str, Any], key: str) -> Mapping[str, Any]:
@@ -469,6 +488,8 @@ def _of_java(files: ProjectFiles, command: str, guess: str, about: str) -> Start
     return _measured(files, command or guess, "", about, "" if command else _INSTEAD, "java")
 
 
+_SCRIPTS = (".js", ".mjs", ".cjs", ".ts", ".mts", ".cts")
+_IMPORTS = r"(?:from\s*|import\s*|require\()[\"']{}[\"']"
 _OF_NODE = ("tinybench", "mitata", "vitest", "benchmark")
 """Packages whose benchmarks run for a fixed time."""
 _INSTEAD = "Runs all tests by default. Better: name a program that does the work you care about."

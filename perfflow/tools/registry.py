@@ -27,6 +27,7 @@ _FAMILIES: Mapping[str, str] = {
     "rust": "cargo-build cargo-bench",
     "cpp": "google-benchmark",
     "go": "go-bench go-pprof",
+    "node": "node-bench node-profile",
     "torch": "torch-profiler",
     "nvidia": "nsys nvidia-smi ncu nvcc cuda-bench compute-sanitizer triton-bench",
     "mojo": "mojo-bench",

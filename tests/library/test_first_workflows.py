@@ -36,6 +36,7 @@ TARGET = "add_executable(bench_all a.cpp)\ntarget_link_libraries(bench_all PRIVA
 MAKE = "CXXFLAGS = -O2\nall: tool bench\nbench: bench.cpp\n\t$(CXX) -o $@ $< -lbenchmark -lpthread\n"
 MAKE_VARIABLE = "LDLIBS = -lbenchmark\nall: tool fast-bench\ntool: tool.o\nfast-bench: bench.o\n"
 CARGO = '[package]\nname = "quick"\nversion = "1.0.0"\n'
+TINYBENCH = '{"scripts": {"bench": "node b"}, "devDependencies": {"tinybench": "6", "tsx": "4"}}'
 GO_TEST = (
     'package speed\n\nimport "testing"\n\nfunc BenchmarkParse(b *testing.B) {\n\tfor i := 0; i < b.N; i++ {\n\t}\n}\n'
 )
@@ -62,6 +63,9 @@ PROJECTS: list[tuple[Files, ProjectKind, str]] = [
     ({"package.json": '{"scripts": {"bench": "node b.js"}}'}, ProjectKind.NODE, "npm run --silent bench"),
     ({"package.json": '{"main": "index.js"}', "index.js": ""}, ProjectKind.NODE, "node index.js"),
     ({"package.json": "["}, ProjectKind.NODE, "npm test"),
+    ({"package.json": TINYBENCH, "b/a.ts": "import {Bench} from 'tinybench'"}, ProjectKind.NODE, "--import tsx"),
+    ({"package.json": TINYBENCH, "b/a.js": "import {Bench} from 'tinybench'"}, ProjectKind.NODE, 'file: ["b/a.js"]'),
+    ({"package.json": '{"devDependencies": {"vitest": "4"}}', "a.bench.ts": ""}, ProjectKind.NODE, "uses: node-bench"),
     ({"pom.xml": "<project/>"}, ProjectKind.MAVEN, "mvn -q test"),
     ({"build.gradle.kts": ""}, ProjectKind.GRADLE, "gradle --quiet --no-daemon test"),
     ({"Cargo.toml": CARGO, "benches/old.rs": "#[bench]\nfn b() {}\n"}, ProjectKind.CARGO, 'bench: ["old"]'),
@@ -98,13 +102,16 @@ def test_the_kind_is_told_by_files_and_its_workflow_can_run(
     assert part in found.text
     assert "@" not in found.text.replace("@REV", "")
     assert written(tmp_path, found).problems == ()
-    assert ("no adapter" in found.note) == (kind in (ProjectKind.NODE, ProjectKind.MAVEN, ProjectKind.GRADLE))
+    measures_program = (
+        kind in (ProjectKind.NODE, ProjectKind.MAVEN, ProjectKind.GRADLE) and "node-bench" not in found.text
+    )
+    assert ("so this measures a command" in found.note) == measures_program
 
 
 @pytest.mark.parametrize(
     ("files", "library"),
     [
-        ({"package.json": '{"scripts": {"bench": "node b"}, "devDependencies": {"tinybench": "6"}}'}, "tinybench"),
+        ({"package.json": '{"scripts": {"bench": "node b"}, "devDependencies": {"benchmark": "2"}}'}, "benchmark"),
         ({"package.json": '{"scripts": {"benchmark": "vitest bench"}, "dependencies": {"vitest": "4"}}'}, "vitest"),
         ({"pom.xml": "<project><artifactId>jmh-core</artifactId></project>"}, "JMH"),
         ({"build.gradle": "plugins { id 'me.champeau.jmh' }"}, "JMH"),

@@ -25,6 +25,7 @@ from typing import Any
 import yaml
 
 from perfflow.execute.prepare import version
+from tests.node import node_project
 from tests.tools.harness import (
     CRATE,
     DATA,
@@ -64,6 +65,7 @@ VERSIONS: Mapping[str, tuple[str, ...]] = {
     **{name: (sys.executable, "-c", ASKED % module) for name, module in OF_VENV.items()},
     "scalene": (sys.executable, "-m", "scalene", "--version"),
     "go-pprof": ("go", "env", "GOVERSION"),
+    "node-profile": ("node", "--version"),
     "google-benchmark": ("dpkg-query", "--show", "--showformat=${source:Upstream-Version}", "libbenchmark-dev"),
     "triton-bench": (TORCH, "-c", "import triton; print(triton.__version__)"),
     "torch-profiler": (TORCH, "-c", "import torch; print(torch.__version__.partition('+')[0])"),
@@ -98,7 +100,18 @@ def main() -> None:
             _capture(name, target / f"old-{case}", file=str(DEMO / "old.mojo"))
 
 
-APART = {"cuda-bench", "go-bench", "go-pprof", "mojo", "nsys", "nvcc", "torch", "triton-bench"}
+APART = {
+    "cuda-bench",
+    "go-bench",
+    "go-pprof",
+    "mojo",
+    "node-bench",
+    "node-profile",
+    "nsys",
+    "nvcc",
+    "torch",
+    "triton-bench",
+}
 """Tools that are only captured if they are named, since they must be installed first, or built for."""
 
 
@@ -120,6 +133,8 @@ def _build(names: list[str]) -> None:
     (DEMO / "broken.py").write_text((DEMO / "speed.py").read_text().replace("assert benchmark", "assert not benchmark"))
     (DEMO / "bench.py").write_text("import triton.testing\n\ntriton.testing.do_bench(lambda: None)\n")
     asv_suite(DEMO / "asv")
+    if {"node-bench", "node-profile"} & {*names}:
+        os.chdir(node_project(DEMO / "node"))
     if {"go-bench", "go-pprof"} & {*names}:
         shutil.copytree(GO_MODULE, DEMO / "go", dirs_exist_ok=True)
         subprocess.run(["go", "test", "-trimpath", "-c", "-o", "text.test", "./text"], cwd=DEMO / "go", check=True)
@@ -169,7 +184,7 @@ def _version(name: str) -> str:
         argv = (call_of(name, DEMO, str(DEMO / "hot")).program, *adapter.program.version)
     printed = subprocess.run(argv, capture_output=True, text=True, check=True).stdout
     # cc (Debian 12.2.0-14) 12.2.0
-    printed = re.sub(r"\(.*?\)|\bgo(?=\d)", "", printed.replace("strace -- version", ""))
+    printed = re.sub(r"\(.*?\)|\b(?:go|v)(?=\d)", "", printed.replace("strace -- version", ""))
     found = next(word for word in printed.replace("valgrind-", "").split() if word[0].isdigit())
     return found.partition(".1-")[0] if name == "nsys" else found
 

@@ -9,24 +9,23 @@ from __future__ import annotations
 import gzip
 import re
 import zlib
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from perfflow.model.errors import ToolOutputError
-from perfflow.model.readings import Hotspot, Parsed, Profile, StackCounts, Usage
-from perfflow.model.stacks import Frame, Stack, costs_of, hotspots_of, innermost_own, write_folded
-from perfflow.tools import tool_files
+from perfflow.model.readings import Parsed, Profile, Usage
+from perfflow.model.stacks import Frame
+from perfflow.tools import sampled_stacks, tool_files
 from perfflow.tools.adapter import Adapter, Call, CommandOptions, Invocation, Profiler, ProfilingMethod, Role, leaves
 from perfflow.tools.go import go_bench
 from perfflow.tools.regular_files import read
+from perfflow.tools.sampled_stacks import Sample
 
 NAME = "go-pprof"
 _CPU, _HEAP = "cpu.pb.gz", "heap.pb.gz"
 # At 100 samples a second; the last of several flags counts.
 _LENGTH = "-test.benchtime=2s"
-_FEW = 100
 _LARGEST = 256 * 2**20
 # The loop of a benchmark is preempted there, at no place that a user could change.
 _PREEMPTED = "runtime.asyncPreempt"
@@ -92,10 +91,6 @@ def _messages(fields: _Fields, number: int) -> Iterator[_Fields]:
 
 def _one(fields: _Fields, number: int) -> int:
     return next((value for key, value in fields if key == number and isinstance(value, int)), 0)
-
-
-Sample = tuple[tuple[Frame, ...], int]
-"""The frames of a stack, root first, and its value."""
 
 
 @dataclass(frozen=True)
@@ -186,60 +181,13 @@ def parse(call: Call, _usage: Usage) -> Parsed:
         raise ToolOutputError("go-pprof profiles benchmarks of `uses: go-bench`; for another program, `uses: perf`")
     places = _Places.of(call.command[0] if call.command else "")
     profile = read_profile(call.folder / _CPU, places)
-    spent = list(_of_benchmark(profile.of("samples"), call.harness))
-    samples = sum(count for _, count in spent)
-    if not spent:
-        raise ToolOutputError("no sample is of the benchmark: it runs for too short a time")
-    allocated = list(_of_benchmark(read_profile(call.folder / _HEAP, places).of("alloc_space"), call.harness))
-    profiles = [_folded(call.folder / "cpu.folded", spent, StackCounts("samples", "time"))]
-    if allocated:
-        profiles.append(_folded(call.folder / "heap.folded", allocated, StackCounts("bytes", "alloc")))
-    return Parsed(
-        hotspots=(*_hotspots(spent, "time"), *_hotspots(allocated, "bytes")),
-        profiles=(*profiles, *(Profile(name, "pprof") for name in (_CPU, _HEAP))),
-        warnings=(f"{samples} samples",) if samples < _FEW else (),
-        costs=(*costs_of(_blamed(spent), "time"), *costs_of(_blamed(allocated), "alloc")),
-        few_samples=samples < _FEW,
+    stacks = [*profile.of("samples")], read_profile(call.folder / _HEAP, places).of("alloc_space")
+    spent, allocated = (
+        list(sampled_stacks.below_harness(each, call.harness, collector=_COLLECTOR, ignored=(_PREEMPTED,)))
+        for each in stacks
     )
-
-
-def _of_benchmark(samples: Iterable[Sample], harness: str) -> Iterator[Sample]:
-    """Yield the stacks from the benchmark's function on, and those of the garbage collector, which works for it."""
-    for frames, count in samples:
-        callers = [index for index, frame in enumerate(frames) if harness and frame.is_of(harness)]
-        below = frames[callers[-1] + 1 :] if callers else frames
-        while below and below[-1].name == _PREEMPTED:
-            below = below[:-1]
-        if below and (callers or not harness or any(frame.name == _COLLECTOR for frame in frames)):
-            yield below, count
-
-
-def _blamed(samples: Iterable[Sample]) -> Iterator[tuple[Frame, int]]:
-    """Yield the frame to which each stack's value is attributed: the innermost one of the project's own code."""
-    for frames, count in samples:
-        leaf_first = frames[::-1]
-        at = innermost_own(leaf_first)
-        yield leaf_first[at or 0], count
-
-
-def _hotspots(samples: Sequence[Sample], unit: str) -> Iterator[Hotspot]:
-    """Yield the places with the largest values; what a function spends itself is apart from what it calls."""
-    whole = sum(count for _, count in samples)
-    selves, inclusive = Counter[tuple[str, str]](), Counter[tuple[str, str]]()
-    for frames, count in samples:
-        selves[frames[-1].name, frames[-1].file] += count
-        inclusive.update(dict.fromkeys({(frame.name, frame.file) for frame in frames}, count))
-    for spot in hotspots_of(_blamed(samples), source=NAME, unit=unit):
-        place = spot.location, spot.file
-        yield replace(spot, self_share=selves[place] / whole, inclusive_share=inclusive[place] / whole)
-
-
-def _folded(path: Path, samples: Iterable[Sample], counts: StackCounts) -> Profile:
-    stacks = Counter[Stack]()
-    for frames, count in samples:
-        stacks[tuple(frame.name for frame in frames)] += count
-    path.write_text(write_folded(stacks), encoding="utf-8")
-    return Profile(path.name, "folded", counts)
+    raw = [Profile(name, "pprof") for name in (_CPU, _HEAP)]
+    return sampled_stacks.parsed(call.folder, NAME, spent, allocated, raw, "alloc")
 
 
 ADAPTER = Adapter(

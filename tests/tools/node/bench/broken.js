@@ -1,0 +1,3 @@
+import { Bench } from 'tinybench';
+
+missing(Bench);
