@@ -21,8 +21,10 @@ from perfflow.model.similar import did_you_mean
 from perfflow.model.stacks import Frame, hotspots_of, read_folded
 from perfflow.tools import registry, tool_files
 from perfflow.tools.adapter import (
+    NO_BUILD,
     NO_SUITE,
     Adapter,
+    Builder,
     Call,
     CommandOptions,
     Effort,
@@ -33,6 +35,7 @@ from perfflow.tools.adapter import (
     Suite,
 )
 from perfflow.tools.parsed_output import search, time_left
+from perfflow.tools.python_command import driver_command
 from perfflow.workflow import step_checks
 from perfflow.workflow.checks import each_step
 from perfflow.workflow.expression_text import OPEN, ExpressionError, as_text
@@ -66,6 +69,9 @@ class DeclaredSuite(WorkflowPart):
     """How a program with several benchmarks lists them, and runs a single one."""
 
     list_: list[Text] = Field(description="command that prints the names of the benchmarks, one per line")
+    names: str = Field(
+        "", description="regular expression for the names in what `list` prints: its group `name`; default: whole lines"
+    )
     only: list[Text] = Field(description="arguments added to `argv` to run only the benchmark `${{ only }}`")
     brief: list[Text] = Field(
         default_factory=list, description="arguments added to `argv` for the shortest run with valid figures"
@@ -91,7 +97,13 @@ class ToolFile(WorkflowPart):
     env: Env = Field(default_factory=dict, description="environment variables")
     exit: list[int] = Field(default=[0], min_length=1, description="exit statuses that mean success")
     outputs: list[FileName] = Field(default_factory=list, description="files that it must write to ${{ folder }}")
+    executed: list[Text] = Field(
+        default_factory=list, description="programs that it runs; where both sides have the same, nothing has changed"
+    )
     parse: Parse | None = Field(None, description="how to read its figures, as in a step; `file` is one of `outputs`")
+    optional: list[Identifier] = Field(
+        default_factory=list, description="metrics of `parse` that the output of some benchmarks lacks"
+    )
     stacks: FileName | Literal[""] = Field("", description="one of `outputs` with folded stacks, for hotspots")
     finished: str = Field("", description="pattern in the parsed output; without a match the output is incomplete")
     failed: str = Field("", description="pattern in its output that means failure, whatever the exit status")
@@ -118,6 +130,7 @@ class DeclaredTool:
             outputs=self.outputs,
             parse=self.parse,
             suite=Suite(listing=self.listing) if source.suite else NO_SUITE,
+            build=Builder(executed=self.executed) if source.executed else NO_BUILD,
         )
 
     def invocations(self, call: Call) -> tuple[Invocation, ...]:
@@ -133,6 +146,10 @@ class DeclaredTool:
     def outputs(self, call: Call) -> tuple[Path, ...]:
         """Return the paths of the files under ``outputs``."""
         return tuple(call.folder / name for name in self.source.outputs)
+
+    def executed(self, call: Call) -> tuple[Path, ...]:
+        """Return the programs under ``executed``. Raises ToolOutputError if they cannot be rendered."""
+        return tuple(Path(path) for path in self._rendered(call, self.source.executed))
 
     def parse(self, call: Call, usage: Usage) -> Parsed:
         """Read figures and stacks. Raises ToolOutputError if the output shows a failure or is incomplete."""
@@ -153,19 +170,31 @@ class DeclaredTool:
 
     def listing(self, call: Call) -> Invocation | None:
         """Return the process that lists the suite, or None without ``suite``. Raises ToolOutputError."""
-        return self._invocation(call, self.source.suite.list_, "ids") if self.source.suite else None
+        suite = self.source.suite
+        if suite is None or not suite.names:
+            return self._invocation(call, suite.list_, "ids") if suite else None
+        listed = self._invocation(call, suite.list_, "ids")
+        return replace(listed, argv=(*_NAMES_IN, suite.names, *listed.argv))
 
-    def _invocation(self, call: Call, words: list[str], stdout: str) -> Invocation:
-        context = {
+    def _context(self, call: Call) -> dict[str, object]:
+        return {
             COMMAND: list(call.command),
             FOLDER: str(call.folder),
             ONLY: call.only,
             PROGRAM: call.program or self.source.program,
             WITH: call.options.model_dump(by_alias=True),
         }
+
+    def _rendered(self, call: Call, words: list[str]) -> list[str]:
         try:
-            argv = render_words(words, context)
-            env = {name: as_text(render(text, context)) for name, text in self.source.env.items()}
+            return render_words(words, self._context(call))
+        except ExpressionError as error:
+            raise ToolOutputError(str(error)) from error
+
+    def _invocation(self, call: Call, words: list[str], stdout: str) -> Invocation:
+        argv = self._rendered(call, words)
+        try:
+            env = {name: as_text(render(text, self._context(call))) for name, text in self.source.env.items()}
         except ExpressionError as error:
             raise ToolOutputError(str(error)) from error
         if not argv or not argv[0]:
@@ -193,7 +222,7 @@ class DeclaredTool:
         if parse is None:
             return ()
         readings = figures_in(tool_files.read_text(source), parse, seconds)
-        missing = {*parse.units} - {reading.metric for reading in readings}
+        missing = {*parse.units} - {*self.source.optional} - {reading.metric for reading in readings}
         if missing:
             raise ToolOutputError(f"{source.name} has no {', '.join(sorted(missing))}")
         return readings
@@ -211,6 +240,7 @@ class DeclaredTool:
         return hotspots_of(leaves, source=self.adapter.name)
 
 
+_NAMES_IN = driver_command("names_in.py")
 _TYPES: Mapping[str, Any] = {
     "string": Text,
     "integer": Annotated[int, WrapValidator(keep)],
@@ -247,7 +277,7 @@ def _names(text: str) -> list[tuple[str, ...]]:
 
 def texts_of(source: ToolFile) -> list[tuple[tuple[str | int, ...], str]]:
     """Return every string of the file that contains an expression, with its location."""
-    lists: dict[tuple[str | int, ...], list[str]] = {("argv",): source.argv}
+    lists: dict[tuple[str | int, ...], list[str]] = {("argv",): source.argv, ("executed",): source.executed}
     if source.suite:
         for key in ("list_", "only", "brief"):
             lists["suite", key.rstrip("_")] = getattr(source.suite, key)
@@ -296,9 +326,23 @@ def _check(draft: Draft, source: ToolFile, name: str) -> None:
     for loc, text in texts_of(source):
         _check_text(draft, source, loc, text)
     for key in ("finished", "failed"):
-        _check_pattern(draft, key, getattr(source, key))
+        _check_pattern(draft, (key,), getattr(source, key))
+    _check_names(draft, source)
     pseudo = Step.model_construct(parse=source.parse, assert_=source.assert_)
     step_checks.check_parse(draft, "", pseudo, ())
+
+
+def _check_names(draft: Draft, source: ToolFile) -> None:
+    if source.suite and source.suite.names:
+        loc = ("suite", "names")
+        _check_pattern(draft, loc, source.suite.names)
+        if "(?P<name>" not in source.suite.names:
+            draft.complain(loc, "the pattern has no group `name`", "names: '^(?P<name>Bench\\S+) '")
+    known = source.parse.units if source.parse else {}
+    for index, metric in enumerate(source.optional):
+        if metric not in known:
+            hint = did_you_mean(metric, known, "metrics of `parse`")
+            draft.complain(("optional", index), f"`{metric}` is not one of the metrics of `parse`", hint)
 
 
 def _check_options(draft: Draft, source: ToolFile) -> None:
@@ -362,11 +406,11 @@ def _check_text(draft: Draft, source: ToolFile, loc: tuple[str | int, ...], text
             draft.complain(loc, f"`with` has no key `{key}`", hint, find=key or WITH)
 
 
-def _check_pattern(draft: Draft, key: str, pattern: str) -> None:
+def _check_pattern(draft: Draft, loc: tuple[str, ...], pattern: str) -> None:
     try:
         re.compile(pattern)
     except (re.error, OverflowError, RecursionError) as error:
-        draft.complain((key,), f"invalid regular expression: {error}", "use the syntax of Python's re module")
+        draft.complain(loc, f"invalid regular expression: {error}", "use the syntax of Python's re module")
 
 
 SUFFIXES = (".yaml", ".yml")

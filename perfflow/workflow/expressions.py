@@ -229,7 +229,7 @@ def _require_known(tree: nodes.Node, shown: str) -> None:
     if any(node.expr2 is None for node in _walk(tree) if isinstance(node, nodes.CondExpr)):
         # Jinja2 would print nothing.
         raise ExpressionError(f"{shown}: the `if` has no `else`", "if", "add `else` and a value")
-    for kind, known in ((nodes.Filter, (*sandbox.FILTERS, "raw", "basename")), (nodes.Test, sandbox.TESTS)):
+    for kind, known in ((nodes.Filter, (*sandbox.FILTERS, "raw", "basename", "regex")), (nodes.Test, sandbox.TESTS)):
         for node in _walk(tree):
             if isinstance(node, kind) and node.name not in known:
                 word = "filter" if kind is nodes.Filter else "test"

@@ -8,6 +8,7 @@ from a few characters (``center``, ``format``, ``%``), and checking a workflow m
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -28,7 +29,7 @@ FILTERS = (
     *("last", "length", "list", "lower", "max", "min", "replace", "reverse", "round", "sort", "string", "sum"),
     *("title", "tojson", "trim", "unique", "upper"),
 )
-"""Filters of Jinja2 that expressions can use; perfflow adds ``raw`` and ``basename``."""
+"""Filters of Jinja2 that expressions can use; perfflow adds ``raw``, ``basename`` and ``regex``."""
 TESTS = (
     *("defined", "undefined", "none", "boolean", "true", "false", "integer", "float", "number", "string", "mapping"),
     *("sequence", "iterable", "odd", "even", "divisibleby", "in", "eq", "equalto", "==", "ne", "!=", "lt", "lessthan"),
@@ -45,6 +46,7 @@ LONGEST = 100_000
 _MOST_WORK = 20 * LONGEST
 """Most characters and items that one expression may create in total."""
 _BITS = 4096
+_SPECIAL = re.compile(r"[\\.+*?()|\[\]{}^$]")
 _DIGITS = 100
 
 
@@ -172,6 +174,11 @@ def _basename(path: Any) -> str:
     return str(path).rstrip("/").rpartition("/")[2]
 
 
+def _regex(value: Any) -> str:
+    """Return a regular expression for exactly this name. Each part between slashes has its own anchors, as Go needs."""
+    return "/".join(f"^{_SPECIAL.sub(lambda special: chr(92) + special[0], part)}$" for part in str(value).split("/"))
+
+
 def _bool(value: Any) -> bool:
     """Convert a string to a boolean, for outputs of steps in conditions."""
     text = str(value).strip().lower()
@@ -196,6 +203,7 @@ _OWN: Mapping[str, Callable[..., Any]] = {
     "basename": _basename,
     "bool": _bool,
     "join": _join,
+    "regex": _regex,
     "replace": _replace,
     "round": _round,
     "tojson": lambda value: json.dumps(value, ensure_ascii=False, default=_no_json),

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import subprocess
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +20,8 @@ from perfflow.session.session import digest
 from perfflow.tools.adapter import Adapter, Call, Effort, Role
 from perfflow.workflow import declared_tool
 from tests.cli.shell import perfflow, write
+from tests.golang import needs_go
+from tests.tools.harness import GO_MODULE
 from tests.workflow.drafts import FILES
 
 WORDS = (FILES / "words.yaml").read_text()
@@ -213,3 +217,44 @@ def test_a_brief_run_that_disagrees_with_a_full_one_is_told_with_both_figures(
     told = [text for text in result["steps"][0]["warnings"] if "brief" in text]
     assert bool(told) == warned
     assert all("fast time: 30.0 ms in brief runs of `mine`, 12.0 ms in a full run" in text for text in told)
+
+
+@needs_go
+def test_a_file_describes_go_benchmarks_whatever_their_names_are(tmp_path: Path) -> None:
+    binary = tmp_path / "text.test"
+    subprocess.run(["go", "test", "-c", "-o", str(binary), "./text"], cwd=GO_MODULE, check=True)
+    tool = tool_of(tmp_path, (FILES / "go.yaml").read_text())
+    call = Call(tool.read_options({"binary": str(binary)}), tmp_path / "out")
+    call.folder.mkdir()
+    assert tool.build.executed(call) == (binary,)
+    listing = tool.suite.listing(call)
+    assert listing
+    printed = subprocess.run(listing.argv, capture_output=True, text=True, check=True, cwd=tmp_path)
+    names = printed.stdout.splitlines()
+    assert names[:2] == ["BenchmarkCount/n=1", "BenchmarkCount/n=10"]
+    # a+b is a regular expression, and n=10 begins with n=1.
+    for name in ("BenchmarkCount/n=1", "BenchmarkOdd/a+b", "BenchmarkOdd/x/y"):
+        (process,) = tool.invocations(replace(call, chosen=(name,)))
+        with (call.folder / "stdout").open("wb") as stdout:
+            subprocess.run(process.argv, stdout=stdout, check=True)
+        readings = tool.parse(call, Usage(1.0)).readings
+        assert {reading.benchmark for reading in readings} == {name}
+        # Only the benchmarks of Count set their bytes.
+        assert ("throughput" in {reading.metric for reading in readings}) == ("Count" in name)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("optional: [throughput]", "optional: [through]", "`through` is not one of the metrics of `parse`"),
+        ("(?P<name>", "(?P<nam>", "the pattern has no group `name`"),
+        ("names: '^", "names: '(^", "invalid regular expression"),
+        ("only | regex", "only | regexp", "regexp"),
+    ],
+)
+def test_a_mistake_about_names_has_a_place(old: str, new: str, said: str, tmp_path: Path) -> None:
+    text = (FILES / "go.yaml").read_text().replace(old, new)
+    (tmp_path / "tool.yaml").write_text(text)
+    tool, problems = declared_tool.load_tools(tmp_path / "tool.yaml")
+    assert tool is None
+    assert any(said in problem.message and problem.place for problem in problems), problems
