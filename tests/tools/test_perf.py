@@ -22,7 +22,7 @@ from perfflow.model.readings import Parsed
 from perfflow.model.stacks import Frame
 from perfflow.tools.linux import perf
 from perfflow.tools.linux.drivers import perf_text
-from tests.tools.harness import DATA, PROGRAMS, call_of, tool
+from tests.tools.harness import DATA, PROGRAMS, PYTHON, call_of, parsed_of, run, tool
 from tests.tools.tables import argv_of, parsed_from, refusals
 
 PROGRAM = """\
@@ -273,3 +273,26 @@ def test_perf_stat_takes_only_its_own_last_words_for_a_signal(tmp_path: Path) ->
     assert _perf_stat(tmp_path, stderr="/bin/x: Killed\nmore\n").readings
     with pytest.raises(ToolOutputError, match=r"signal 9 \(Killed\)"):
         _perf_stat(tmp_path, stderr="words\n/bin/x: Killed\n")
+
+
+def test_a_running_process_is_recorded_for_a_time_or_while_a_command_runs(tmp_path: Path) -> None:
+    spinning = "while True:\n    sum(range(1000))\n"
+    with subprocess.Popen([PYTHON, "-c", spinning]) as service:
+        try:
+            for number, (command, options) in enumerate([((), {"duration": "700ms"}), (("sleep", "0.7"), {})]):
+                ran = run("perf", tmp_path / str(number), *command, pid=service.pid, call_graph="none", **options)
+                assert parsed_of(ran).hotspots
+        finally:
+            service.kill()
+
+
+@pytest.mark.parametrize(
+    ("command", "options"),
+    [((), {"pid": 1}), (("true",), {"pid": 1, "duration": "1s"}), (("true",), {"duration": "1s"})],
+)
+def test_what_is_recorded_and_for_how_long_must_be_clear(
+    command: tuple[str, ...], options: dict[str, Any], tmp_path: Path
+) -> None:
+    call = call_of("perf", tmp_path, *command, **options)
+    with pytest.raises(ToolOutputError, match=r"`duration`|`pid`"):
+        tool("perf").invocations(call)

@@ -37,6 +37,7 @@ from perfflow.tools.adapter import (
     ProfilingMethod,
     Program,
     Role,
+    Seconds,
     leaves,
 )
 from perfflow.tools.linux import costly_calls
@@ -136,10 +137,17 @@ class Stacks(RecordOptions):
     )
 
 
-def recording(call: Call, frequency: int, event: str, graph: str = "") -> Invocation:
-    """Return the process that samples the command; ``graph`` is the method for call stacks."""
+def recording(
+    call: Call, frequency: int, event: str, graph: str = "", pid: int | None = None, seconds: float | None = None
+) -> Invocation:
+    """Return the process that samples the command, or a running process meanwhile or for ``seconds``.
+
+    graph: the method for call stacks.
+    """
     asked = (*(("-e", event) if event else ()), "-F", str(frequency), *(("--call-graph", graph) if graph else ()))
-    return Invocation((call.program or "perf", *RECORD, *asked, "-o", str(call.folder / DATA), "--", *call.command))
+    asked += ("-p", str(pid)) if pid is not None else ()
+    during = call.command if seconds is None else ("sleep", f"{seconds:g}")
+    return Invocation((call.program or "perf", *RECORD, *asked, "-o", str(call.folder / DATA), "--", *during))
 
 
 def script_text(program: str, data: str, limit: float) -> Invocation:
@@ -328,13 +336,28 @@ class PerfOptions(Stacks):
         "callers) or none.",
     )
     event: Event = ""
+    pid: int | None = Field(
+        default=None, ge=1, description="Record the running process with this number; `command` puts load on it."
+    )
+    duration: Seconds | None = Field(
+        default=None, description="How long to record the process of `pid` without `command`, such as `5s`."
+    )
 
 
 def invocations(call: Call[PerfOptions]) -> tuple[Invocation, ...]:
-    """Record the command, then convert the samples to text."""
+    """Record the command, or a running process, then convert the samples to text.
+
+    Raises ToolOutputError if ``pid``, ``duration`` and ``command`` do not say what is recorded and for how long.
+    """
     options = call.options
     graph = {"dwarf": "dwarf,8192", "none": ""}.get(options.call_graph, options.call_graph)
-    record = recording(call, options.frequency, options.event, graph)
+    if options.duration is not None and (call.command or options.pid is None):
+        raise ToolOutputError("`duration` needs the `pid` of a running process and no `command`, which has its own end")
+    if options.pid is not None and options.duration is None and not call.command:
+        raise ToolOutputError(
+            "with `pid`, set how long to record: add `duration: 5s`, or a `command` that puts load on it"
+        )
+    record = recording(call, options.frequency, options.event, graph, options.pid, options.duration)
     return record, script_text(call.program or "perf", str(call.folder / DATA), options.inline_limit)
 
 
@@ -359,6 +382,7 @@ ADAPTER = Adapter(
     ),
     options=PerfOptions,
     program=PERF,
+    attaches=("pid", "duration"),
     passes_stdout=True,
     invocations=invocations,
     # The text is not listed, since `parse` reports an empty text with a better reason.
