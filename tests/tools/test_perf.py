@@ -279,7 +279,8 @@ def test_a_running_process_is_recorded_for_a_time_or_while_a_command_runs(tmp_pa
     spinning = "while True:\n    sum(range(1000))\n"
     with subprocess.Popen([PYTHON, "-c", spinning]) as service:
         try:
-            for number, (command, options) in enumerate([((), {"duration": "700ms"}), (("sleep", "0.7"), {})]):
+            ways: list[tuple[tuple[str, ...], dict[str, Any]]] = [((), {"duration": "700ms"}), (("sleep", "0.7"), {})]
+            for number, (command, options) in enumerate(ways):
                 ran = run("perf", tmp_path / str(number), *command, pid=service.pid, call_graph="none", **options)
                 assert parsed_of(ran).hotspots
         finally:
