@@ -223,6 +223,7 @@ _MOST_PATHS = 40
 _PYTHONS = (".venv/bin/python", "venv/bin/python")
 _MODULE = re.compile(r"^module\s+(\S+)", re.MULTILINE)
 _BUILDS = re.compile(r"^      run: .*(?:-o|-B) build\b", re.MULTILINE)
+_VERSION_OF_MODULE = re.compile(r"/v\d+\Z")
 _GO_BENCHMARK = re.compile(r"^func (Benchmark(?![a-z])\w*)\(", re.MULTILINE)
 
 
@@ -394,7 +395,7 @@ def _with_ids(scripts: list[str]) -> Iterator[tuple[str, str]]:
 
 def _of_go(files: ProjectFiles, command: str) -> Starter:
     module = _MODULE.search(files.text("go.mod"))
-    name = module[1].rpartition("/")[2] if module else files.folder.name
+    name = _VERSION_OF_MODULE.sub("", module[1]).rpartition("/")[2] if module else files.folder.name
     tested = [path for path, text in files.having("func Benchmark", "_test.go") if _GO_BENCHMARK.search(text)]
     if not command and tested:
         return _go_suite(files, name, tested)

@@ -74,6 +74,13 @@ def test_a_workspace_has_the_benchmarks_of_all_its_modules(tmp_path: Path) -> No
     ]
 
 
+def test_the_package_of_a_module_with_a_major_version_has_its_own_name(tmp_path: Path) -> None:
+    shutil.copytree(GO_MODULE / "text", tmp_path / "module")
+    (tmp_path / "module/go.mod").write_text("module example.com/words/v2\n\ngo 1.18\n")
+    parsed = parsed_of(run("go-bench", tmp_path / "out", module=str(tmp_path / "module"), filter="Other"))
+    assert _names(parsed) == ["text.BenchmarkCountOther"]
+
+
 def test_equal_sources_in_two_folders_give_equal_programs_and_each_order_of_functions_another(tmp_path: Path) -> None:
     programs: list[Path] = []
     for side in ("base", "head"):

@@ -6,7 +6,8 @@ A line ``key: value`` applies to all later results until the key is set again; `
 
 ``drivers/go_suite.py`` builds the test binary of each package once per side, with -trimpath, so that equal sources give
 equal binaries, and lists their benchmarks. Each binary runs in the folder of its package, as with ``go test``. A
-process runs each benchmark many times for 1 ms: a longer run contains the time slices of other programs.
+process runs each benchmark many times for 1 ms, since a longer run contains the time slices of other programs, and its
+value is the median of these runs.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import json
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, NamedTuple, cast
 
@@ -246,6 +247,7 @@ _HARNESS = r"testing\.\(\*B\)"
 """The functions that call a benchmark. What the runtime does for it, such as allocating, belongs to it."""
 SUITE, _LISTED = "suite.json", "listing.out"
 _DRIVER = python_command.driver_command("go_suite.py", __file__)
+_P50 = "p50"
 _SECONDS_OF_RUN, _FEWEST, _MOST, _MOST_OF_ALL = "1ms", 3, 15, 100
 # Seconds; the runs of the slowest benchmark determine those of all.
 _TOGETHER = 0.01
@@ -389,7 +391,13 @@ def parse_suite(call: Call, _usage: Usage) -> Parsed:
     for parent in [name for name in samples.failed if name not in expected]:
         # It failed since a part of it did.
         del samples.failed[parent]
-    return samples.result_set(TOOL, "", {}).parsed(single=True)
+    parsed = samples.result_set(TOOL, "", {}).parsed(single=True)
+    # A run is a mean already, so slow calls are in each of them; one that was interrupted says nothing of the code.
+    medians = (
+        replace(reading, value=reading.inner[_P50], statistic=_P50) for reading in parsed.readings if reading.inner
+    )
+    single = (reading for reading in parsed.readings if not reading.inner)
+    return replace(parsed, readings=(*medians, *single))
 
 
 def _selected(call: Call, suite: GoSuite) -> list[tuple[int, _GoBinary]]:

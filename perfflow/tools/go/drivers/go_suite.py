@@ -82,7 +82,8 @@ def short_names(packages: Sequence[Mapping[str, Any]]) -> dict[str, str]:
     found: dict[str, str] = {}
     for package in packages:
         path, module = package["ImportPath"], (package.get("Module") or {}).get("Path", "")
-        found[path] = path.removeprefix(f"{module}/") if path != module else path.rpartition("/")[2]
+        # A module's path may end with its major version, such as /v2.
+        found[path] = path.removeprefix(f"{module}/") if path != module else package["Name"]
     return found if len(set(found.values())) == len(found) else {path: path for path in found}
 
 
@@ -106,7 +107,7 @@ def everything(go: str) -> list[str]:
 
 def with_benchmarks(go: str, patterns: Sequence[str], flags: Sequence[str]) -> Iterator[dict[str, Any]]:
     """Yield the packages with benchmarks, sorted by import path."""
-    argv = [go, "list", "-json=ImportPath,Dir,TestGoFiles,XTestGoFiles,Module", *flags, *patterns]
+    argv = [go, "list", "-json=ImportPath,Name,Dir,TestGoFiles,XTestGoFiles,Module", *flags, *patterns]
     done = subprocess.run(argv, stdout=PIPE, text=True, check=False)
     if done.returncode:
         sys.exit(1)
