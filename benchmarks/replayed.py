@@ -96,8 +96,8 @@ def alarms(gates: Iterable[Gate]) -> str:
 
 HEAD = """# Gates of real projects
 
-Written by `python -m benchmarks.replayed docs/experiments/gates.jsonl`. Each gate ran once, with `--budget 10m` (those of
-nothing changed with `--budget 2m`), on two cores beside a loop that computes all the time, and often beside tests of
+Written by `python -m benchmarks.replayed docs/experiments/gates.jsonl`. Each gate ran once, with `--budget 10m` (those
+of nothing changed with `--budget 2m`), on two cores beside a loop that computes all the time, and often beside tests of
 perfflow; `load` is the average of five minutes.
 `python -m benchmarks.replay --help` says how to repeat them.
 
