@@ -226,7 +226,7 @@ def _read_result(found: _GoBenchResults, name: str, iterations: str, pairs: list
         found.rows.append(_GoBenchRow(name, int(iterations[:18]), pairs, dict(found.configuration)))
 
 
-def _add(samples: ValueCollector, name: str, row: _GoBenchRow) -> None:
+def _add(samples: ValueCollector, name: str, row: _GoBenchRow, batch: int = 1) -> None:
     for text, unit in zip(row.pairs[::2], row.pairs[1::2], strict=True):
         try:
             # Go prints a decimal point in any locale.
@@ -237,7 +237,7 @@ def _add(samples: ValueCollector, name: str, row: _GoBenchRow) -> None:
             value = math.nan
         if unit in _UNITS:
             metric, scale = _UNITS[unit]
-            samples.add(name, metric, [value], scale, row.iterations)
+            samples.add(name, metric, [value], scale, batch)
         else:
             samples.add_custom(name, unit, [value])
 
@@ -381,7 +381,7 @@ def parse_suite(call: Call, _usage: Usage) -> Parsed:
         if not results.ended:
             raise ToolOutputError(f"the output of {bench.package} is cut short")
         for row in results.rows:
-            _add(samples, bench.shown(row.name.removesuffix(suite.suffix)), row)
+            _add(samples, bench.shown(row.name.removesuffix(suite.suffix)), row, row.iterations)
         for name, reason in results.samples.failed.items():
             own_name = name.removeprefix(f"{bench.package}.").removesuffix(suite.suffix)
             samples.fail(bench.shown(own_name), reason)
