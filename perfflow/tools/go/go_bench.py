@@ -200,7 +200,7 @@ def _read_figures(results: _GoBenchResults, line: str) -> bool:
             results.started = ""
         else:
             results.samples.warnings.append(
-                "a result without a name was skipped: its benchmark's output broke the line"
+                "a result without a name was skipped: the benchmark's output broke its line"
             )
     elif match := _STARTED.match(line):
         results.started = match[1]
