@@ -292,7 +292,9 @@ SUITES = {
 
 
 @pytest.mark.skipif(shutil.which("py-spy") is None, reason="py-spy is not installed")
-@pytest.mark.parametrize("name", SUITES)
+@pytest.mark.parametrize(
+    "name", ["pytest-benchmark", *(pytest.param(name, marks=pytest.mark.long) for name in ("asv", "pyperf"))]
+)
 def test_a_benchmark_of_python_is_profiled_without_its_harness(name: str, tree: Project) -> None:
     """asv and pyperf fork for each benchmark, which a profiler of their process would not see."""
     file, text, keys, benchmark = SUITES[name]

@@ -73,7 +73,7 @@ WORDS = st.sampled_from(["x", "wörd|", "日本語", "e\u0301" * 9, "`"]).flatma
 DECISIONS = [("regressed", "action"), ("unproven", None), ("removed", None), ("same", "ok"), ("improved", "ok")]
 
 
-@settings(max_examples=8)
+@settings(max_examples=4)
 @given(
     st.lists(WORDS, min_size=1, max_size=40).flatmap(lambda few: st.integers(1, 12).map(lambda times: few * times)),
     st.lists(st.sampled_from(["met", "not met", "unproven", "not measured"]), min_size=1),
