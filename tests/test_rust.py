@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.rust import why_no_cargo
+from tests.toolchains import why_no_cargo
 
 
 def test_a_cargo_that_does_not_run_is_a_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

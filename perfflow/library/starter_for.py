@@ -269,7 +269,7 @@ def _chosen(found: tuple[DetectedProject, ...], command: str) -> ProjectKind:
 
 
 def _note(found: tuple[DetectedProject, ...], chosen: ProjectKind) -> str:
-    """Return why a project of a kind that perfflow detects is measured by a command; '' if there is no reason."""
+    """Return why the workflow measures a command although the kind of project is known; '' if it does not say why."""
     kinds = [chosen, *(item.kind for item in found[:1] if chosen is ProjectKind.COMMAND)]
     known = next((_NO_ADAPTER[kind] for kind in kinds if kind in _NO_ADAPTER), "")
     return f"{known}, so this measures a command" if known else ""

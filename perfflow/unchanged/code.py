@@ -40,7 +40,7 @@ _FIXED = re.compile(rb"(?=(?:[\xb8-\xbf\x68]|\xc7[\x00-\x3f\x80-\xff]|[\x48\x49\
 _BRANCHES = frozenset({"call", "loop", "loope", "loopne", "xbegin"})
 _COLD = re.compile(r"(.+)\.cold(?:\.\d+)?")
 # The last are functions in assembly, which have no package.
-_OF_GO_RUNTIME = re.compile(r"(?:internal/)?runtime[./]|expandAVX512|gcWriteBarrier|callRet|runtime·")
+_OF_GO_RUNTIME = re.compile(r"(?:internal/)?runtime[./]|expandAVX512")
 _PADDING = frozenset({"nop", "int3"})
 
 

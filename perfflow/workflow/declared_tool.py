@@ -98,7 +98,7 @@ class ToolFile(WorkflowPart):
     exit: list[int] = Field(default=[0], min_length=1, description="exit statuses that mean success")
     outputs: list[FileName] = Field(default_factory=list, description="files that it must write to ${{ folder }}")
     executed: list[Text] = Field(
-        default_factory=list, description="programs that it runs; where both sides have the same, nothing has changed"
+        default_factory=list, description="programs that it runs, if `argv` does not name them"
     )
     parse: Parse | None = Field(None, description="how to read its figures, as in a step; `file` is one of `outputs`")
     optional: list[Identifier] = Field(

@@ -17,7 +17,7 @@ import pytest
 from tests.cli.shell import ROOT, perfflow
 from tests.kept import kept
 from tests.repositories import git
-from tests.rust import needs_cargo
+from tests.toolchains import needs_cargo
 
 pytestmark = [
     needs_cargo,

@@ -16,7 +16,7 @@ import pytest
 from tests.cli.shell import ROOT
 from tests.examples.rust import copy_without_benchmarks
 from tests.examples.trees import apply, run, sources
-from tests.rust import needs_cargo
+from tests.toolchains import needs_cargo
 
 CRATE = Path("examples", "rust-hotpath")
 PATCHES = Path("workflows", "patches", "rust-hotpath")

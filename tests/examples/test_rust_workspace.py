@@ -16,7 +16,7 @@ from tests.examples.rust import copy_without_benchmarks
 from tests.examples.trees import committed, copied, run
 from tests.kept import kept
 from tests.repositories import git
-from tests.rust import needs_cargo
+from tests.toolchains import needs_cargo
 
 WORKSPACE, WORKFLOW = "examples/rust-workspace", "workflows/regression-gate.yaml"
 # One feature set and two crates of three, and the program of the third: the others are measured as they are.

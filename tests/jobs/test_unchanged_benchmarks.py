@@ -18,8 +18,8 @@ from perfflow.session import unchanged_benchmarks
 from perfflow.unchanged import native
 from perfflow.verdict.from_result import record_of_result
 from perfflow.verdict.judge import judge
-from tests.golang import needs_go
 from tests.session.project import Project, both, flow
+from tests.toolchains import needs_go
 from tests.tools.harness import GO_MODULE
 
 SUITE = "import lib\n\n" + "".join(f"def test_{name}(benchmark):\n    benchmark(lib.{name})\n\n" for name in "abc")

@@ -17,7 +17,7 @@ from perfflow.library import search_path
 from tests.cli.shell import ROOT, perfflow, write
 from tests.examples.mojo import copy_example, needs_mojo, path_with_compiler
 from tests.repositories import git
-from tests.rust import needs_cargo
+from tests.toolchains import needs_cargo
 from tests.tools.crates.hot_workspace import hot_workspace
 from tests.tools.harness import PROGRAMS, compiler
 

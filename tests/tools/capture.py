@@ -25,7 +25,7 @@ from typing import Any
 import yaml
 
 from perfflow.execute.prepare import version
-from tests.node import node_project
+from tests.toolchains import node_project
 from tests.tools.harness import (
     CRATE,
     DATA,

@@ -13,7 +13,7 @@ from perfflow.model.errors import ToolOutputError
 from perfflow.model.readings import Parsed
 from perfflow.tools.adapter import Effort
 from perfflow.tools.go import go_pprof
-from tests.golang import needs_go
+from tests.toolchains import needs_go
 from tests.tools.harness import GO_MODULE, USAGE, call_of, listed, parsed_of, run, run_call, start, tool, values_by_name
 
 pytestmark = needs_go

@@ -11,7 +11,7 @@ import pytest
 from perfflow.model.errors import ToolOutputError
 from perfflow.model.readings import Parsed
 from perfflow.tools.adapter import Effort
-from tests.node import needs_node, node_project
+from tests.toolchains import needs_node, node_project
 from tests.tools.harness import USAGE, call_of, listed, parsed_of, run, run_call, tool
 
 pytestmark = needs_node

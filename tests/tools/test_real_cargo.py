@@ -20,8 +20,8 @@ from perfflow.model.readings import BATCH, Reading, Usage
 from perfflow.tools import adapter
 from perfflow.tools.adapter import Call, Effort, Pace
 from tests.kept import kept
-from tests.rust import needs_cargo
 from tests.session.project import Project
+from tests.toolchains import needs_cargo
 from tests.tools.harness import HERE, SORTS, USAGE, Ran, call_of, listed, parsed_of, run, run_call, start, tool
 
 BENCH = tool("cargo-bench")

@@ -12,7 +12,7 @@ from perfflow.trees.python_layout import environment
 from perfflow.trees.repository import Repository
 from perfflow.trees.slots import Slot, Slots
 from perfflow.trees.snapshots import at, snapshot
-from tests.rust import needs_cargo
+from tests.toolchains import needs_cargo
 from tests.trees.projects import git, write
 
 REAL_HOME = {name: os.environ[name] for name in ("HOME", "CARGO_HOME", "RUSTUP_HOME") if name in os.environ}

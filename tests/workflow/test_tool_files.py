@@ -20,7 +20,7 @@ from perfflow.session.session import digest
 from perfflow.tools.adapter import Adapter, Call, Effort, Role
 from perfflow.workflow import declared_tool
 from tests.cli.shell import perfflow, write
-from tests.golang import needs_go
+from tests.toolchains import needs_go
 from tests.tools.harness import GO_MODULE
 from tests.workflow.drafts import FILES
 

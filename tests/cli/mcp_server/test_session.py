@@ -10,7 +10,7 @@ import pytest
 
 from tests.cli.mcp_server.agent import Agent, talk
 from tests.repositories import git
-from tests.rust import needs_cargo
+from tests.toolchains import needs_cargo
 
 ROOT = Path(__file__).parents[3]
 FLOW = """\

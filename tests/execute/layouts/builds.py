@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from perfflow.execute.layouts.relinking import Relinker, recording, relinker
-from tests.rust import why_no_cargo
+from tests.toolchains import why_no_cargo
 
 FUNCTIONS = 12
 CALLED = "".join(

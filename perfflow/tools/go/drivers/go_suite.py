@@ -7,8 +7,8 @@ SETTINGS is JSON: ``go``, the program; ``packages``, patterns; ``flags`` of the 
 benchmarks. It runs in the folder of a module or of a workspace. The binaries are in FOLDER/bin, and suite.json in
 FOLDER has the package, working directory and benchmarks of each, and the folder of each module. Only a run tells the
 names of sub-benchmarks, so every benchmark runs once. The number of processors is the suffix of every name, so it is
-fixed here for all later runs. The exit status is 1 with a reason on stderr if a package cannot be built or listed, or
-if there is no benchmark. The second form prints the names from suite.json, one per line.
+fixed here for all later runs. If a package cannot be built or listed, or has no benchmark, the exit status is 1, with
+the reason on stderr. The second form prints the names in suite.json, one per line.
 
 A bare interpreter runs this file, so it uses only the standard library.
 """
@@ -28,8 +28,8 @@ from subprocess import PIPE
 from typing import Any
 
 ALL = "./..."
-OLDEST = 1, 18
-"""The first version in which a pattern can have ``|`` between whole paths of benchmarks."""
+OLDEST = 1, 19
+"""The first version whose ``go list -json`` takes the names of fields."""
 DECLARED = re.compile(rb"^func Benchmark(?![a-z])", re.MULTILINE)
 # The name is printed before a benchmark that runs, whose own output may follow it.
 STARTED = re.compile(r"^(Benchmark(?![a-z])\S*) *\t", re.MULTILINE)

@@ -1,5 +1,5 @@
 from perfflow.testing import AdapterContract
-from tests.golang import needs_go
+from tests.toolchains import needs_go
 from tests.tools.harness import GO_MODULE, tool
 from tests.tools.lies import Lied
 

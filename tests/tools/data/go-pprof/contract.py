@@ -1,7 +1,7 @@
 import pytest
 
 from perfflow.testing import AdapterContract
-from tests.golang import needs_go
+from tests.toolchains import needs_go
 from tests.tools.harness import tool
 from tests.tools.lies import FILES, Lied
 

@@ -1,7 +1,7 @@
 import pytest
 
 from perfflow.testing import AdapterContract
-from tests.node import needs_node, node_project
+from tests.toolchains import needs_node, node_project
 from tests.tools.harness import tool
 from tests.tools.lies import Lied
 

@@ -1,5 +1,5 @@
 from perfflow.testing import AdapterContract
-from tests.node import needs_node
+from tests.toolchains import needs_node
 from tests.tools.harness import tool
 from tests.tools.lies import FILES, Lied
 
