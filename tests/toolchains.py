@@ -26,6 +26,18 @@ needs_cargo = pytest.mark.skipif(bool(_REASON), reason=_REASON)
 
 
 needs_go = pytest.mark.skipif(shutil.which("go") is None, reason="go is not on PATH: apt-get install golang-go")
+
+
+def has_layouts() -> bool:
+    """Return whether Go's linker can order functions by a seed. Go 1.19 of Debian 12 cannot."""
+    if shutil.which("go") is None:
+        return False
+    return (
+        "-randlayout"
+        in subprocess.run(["go", "tool", "link", "-h"], capture_output=True, text=True, check=False).stderr
+    )
+
+
 NODE_MODULES = user_cache_path("perfflow") / "node-bench-1" / "node_modules"
 
 

@@ -21,7 +21,7 @@ from enum import StrEnum
 from functools import cache, wraps
 from pathlib import Path
 from types import UnionType
-from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar, cast, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Generic, Protocol, TypeVar, cast, get_origin, get_type_hints
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 
@@ -616,6 +616,29 @@ def pace_of(readings: Iterable[Reading]) -> Pace | None:
         return None
     iterations = timed.inner.get("n", 1.0) * timed.inner.get(BATCH, 1.0)
     return Pace(timed.value, timed.value * iterations)
+
+
+class BuiltBenchmarks(Protocol):
+    """An executable with benchmarks; ``ids`` maps perfflow's names to its own."""
+
+    @property
+    def ids(self) -> Mapping[str, str]:
+        """The names."""
+
+
+B = TypeVar("B", bound=BuiltBenchmarks)
+
+
+def having_chosen(call: Call, executables: Iterable[B]) -> list[tuple[int, B]]:
+    """Return the executables that have chosen benchmarks, with their numbers; all if none is chosen.
+
+    Raises ToolOutputError for a chosen benchmark that none has.
+    """
+    wanted = set(call.chosen)
+    found = [(number, each) for number, each in enumerate(executables) if not wanted or wanted & each.ids.keys()]
+    if unknown := [name for name in call.chosen if not any(name in each.ids for _, each in found)]:
+        raise ToolOutputError(f"the benchmark {unknown[0]!r} does not exist")
+    return found
 
 
 def samples_of_pace(pace: Pace | None, least: int, most: int, seconds: float = SECONDS) -> int:

@@ -10,13 +10,14 @@ from pathlib import Path
 from perfflow.model.errors import ToolOutputError
 from perfflow.model.readings import Hotspot, Parsed, Profile, StackCounts
 from perfflow.model.stacks import Frame, Stack, costs_of, hotspots_of, innermost_own, write_folded
+from perfflow.tools.adapter import Call
 
 Sample = tuple[tuple[Frame, ...], int]
 """The frames of a stack, root first, and its value."""
 _FEW = 100
 
 
-def below_harness(
+def _below_harness(
     samples: Iterable[Sample], harness: str, *, collector: str, ignored: Iterable[str] = ()
 ) -> Iterator[Sample]:
     """Yield the stacks from the function on that the harness calls, and those of the garbage collector.
@@ -35,13 +36,23 @@ def below_harness(
 
 
 def parsed(
-    folder: Path, source: str, spent: Sequence[Sample], held: Sequence[Sample], raw: Sequence[Profile], metric: str = ""
+    call: Call,
+    source: str,
+    stacks: tuple[Iterable[Sample], Iterable[Sample]],
+    raw: Sequence[Profile],
+    *,
+    collector: str,
+    ignored: Iterable[str] = (),
+    metric: str = "",
 ) -> Parsed:
     """Rank functions by samples of their CPU time, and by bytes; write both as folded stacks.
 
-    held: bytes of memory. metric: the one that these bytes cover completely, '' if there is none. raw: the profiler's
-    own files. Raises ToolOutputError if no sample is of the program.
+    stacks: those with samples, and those with bytes. raw: the profiler's own files. collector, ignored: see
+    ``_below_harness``. metric: the one that the bytes cover completely, '' if there is none. Raises ToolOutputError if
+    no sample is of the program.
     """
+    folder = call.folder
+    spent, held = (list(_below_harness(each, call.harness, collector=collector, ignored=ignored)) for each in stacks)
     samples = sum(count for _, count in spent)
     if not samples:
         raise ToolOutputError("no sample is of the program: it runs for too short a time")

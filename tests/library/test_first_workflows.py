@@ -247,13 +247,15 @@ NODE_SUITE = {
 
 
 @pytest.mark.parametrize(
-    ("program", "files", "step", "location"),
+    ("program", "files", "step", "location", "profiler"),
     [
-        ("go", GO_SUITE, "where", "speed.Sum"),
-        pytest.param("node", NODE_SUITE, "cpu", "bench.js", marks=pytest.mark.long),
+        ("go", GO_SUITE, "where", "speed.Sum", "go-pprof"),
+        pytest.param("node", NODE_SUITE, "cpu", "bench.js", "perf", marks=pytest.mark.long),
     ],
 )
-def test_a_first_workflow_runs_as_it_is(program: str, files: Files, step: str, location: str, tmp_path: Path) -> None:
+def test_a_first_workflow_runs_as_it_is(
+    program: str, files: Files, step: str, location: str, profiler: str, tmp_path: Path
+) -> None:
     if not (shutil.which(program) and shutil.which("perf")):
         pytest.skip(f"{program} or perf is missing")
     git(tmp_path, "init", "-q")
@@ -263,7 +265,8 @@ def test_a_first_workflow_runs_as_it_is(program: str, files: Files, step: str, l
     result = json.loads(done.stdout)
     assert done.returncode == 0, result["reasons"]
     assert {item["id"]: item["status"] for item in result["steps"]}[step] == "done"
-    assert any(location in f"{item['location']} {item['file']}" for item in result["hotspots"])
+    found = [item for item in result["hotspots"] if location in f"{item['location']} {item['file']}"]
+    assert found[0]["source"] == profiler
 
 
 def test_a_folder_of_builds_that_git_would_show_is_named(tmp_path: Path) -> None:

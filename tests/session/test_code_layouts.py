@@ -22,6 +22,8 @@ from perfflow.verdict.from_result import record_of_result
 from perfflow.verdict.judge import judge
 from tests.cli.shell import perfflow, start
 from tests.session.project import Project, change_of, flow, row
+from tests.toolchains import has_layouts, needs_go
+from tests.tools.harness import GO_MODULE
 
 # Without a seed the program has the bias of its one layout; with a seed that of the seed, up to 3% either way.
 BUILD = """
@@ -368,3 +370,18 @@ def test_counted_figures_of_python_have_one_hash_seed(project: Project) -> None:
     project.write("shown.sh", '#!/bin/sh\necho "$PYTHONHASHSEED" >> log\n', executable=True)
     project.run("stages: {baseline: [{id: one, uses: callgrind, with: {command: ./shown.sh}}]}\n")
     assert set((project.folder / "log").read_text().split()) == {"0"}
+
+
+@needs_go
+@pytest.mark.skipif(not has_layouts(), reason="the linker of this Go has no -randlayout")
+def test_the_tool_that_built_a_suite_links_it_again(tree: Project) -> None:
+    shutil.copytree(GO_MODULE, tree.folder, dirs_exist_ok=True)
+    tree.commit()
+    count = tree.folder / "text/text.go"
+    count.write_text(count.read_text().replace("Work = 100", "Work = 400"))
+    step = "{id: suite, uses: go-bench, benchmark: '*', layouts: 5, with: {package: ./text, filter: Other}}"
+    result = tree.run(flow(baseline=step), base="HEAD")
+    changed = row(result, "text.BenchmarkCountOther", "time")
+    assert changed.decision == "regressed"
+    assert changed.layouts
+    assert changed.layouts.n == 5

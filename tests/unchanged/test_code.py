@@ -5,10 +5,14 @@ from __future__ import annotations
 import shutil
 import subprocess
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from perfflow.unchanged.model import Differs, Unchanged, compare
+from perfflow.unchanged.recorded import program_at
+from tests.toolchains import needs_go
+from tests.tools.harness import GO_MODULE
 from tests.unchanged.traced import HERE, Tree
 
 pytestmark = pytest.mark.skipif(not shutil.which("cc"), reason="needs a C compiler")
@@ -135,3 +139,13 @@ def test_rust(trees: tuple[Tree, Tree], before: str, after: str, same: bool) -> 
         (tree.path / "bench.rs").unlink()
     found = compare(*(tree.trace() for tree in trees))
     assert isinstance(found, Unchanged) is same, found
+
+
+@needs_go
+def test_the_runtime_of_go_counts_as_executed_in_each_run(tmp_path: Path) -> None:
+    program = tmp_path / "text.test"
+    subprocess.run(["go", "test", "-trimpath", "-c", "-o", str(program), "./text"], cwd=GO_MODULE, check=True)
+    items = program_at(str(program), "").items(())
+    # The garbage collector enters other functions of it in each run.
+    assert {"runtime.gcStart", "runtime.mallocgc"} <= items.digests.keys()
+    assert "example.com/words/text.Count" not in items.digests

@@ -324,7 +324,7 @@ def _quoted(text: str) -> str:
 def invocations(call: Call[GoBenchOptions]) -> tuple[Invocation, ...]:
     """Run the benchmarks of each package, or the chosen ones. Raises ToolOutputError if they are not built."""
     suite, found = suite_in(call.place), []
-    for number, bench in _selected(call, suite):
+    for number, bench in adapter.having_chosen(call, suite.benches):
         pattern = exactly(*(bench.ids[name] for name in call.chosen if name in bench.ids))
         words = ("-test.run=^$", f"-test.bench={pattern or call.options.filter or '.'}", "-test.benchmem")
         env = {"GOMAXPROCS": suite.processors}
@@ -342,7 +342,7 @@ def _length(call: Call) -> tuple[str, ...]:
 
 def executed(call: Call) -> tuple[Path, ...]:
     """Return the test binaries."""
-    return tuple(Path(bench.program) for _, bench in _selected(call, suite_in(call.place)))
+    return tuple(Path(bench.program) for _, bench in adapter.having_chosen(call, suite_in(call.place).benches))
 
 
 def relink(call: Call[GoBenchOptions], program: Path, seed: int, output: Path) -> Invocation | None:
@@ -371,7 +371,7 @@ def parse_suite(call: Call, _usage: Usage) -> Parsed:
     suite = suite_in(call.place)
     samples = ValueCollector()
     expected: dict[str, None] = {}
-    for number, bench in _selected(call, suite):
+    for number, bench in adapter.having_chosen(call, suite.benches):
         expected |= dict.fromkeys(label(name) for name in bench.ids if not call.chosen or name in call.chosen)
         results = _GoBenchResults()
         text = tool_files.read_text(call.folder / _output(number), "the test binary was killed")
@@ -398,14 +398,6 @@ def parse_suite(call: Call, _usage: Usage) -> Parsed:
     )
     single = (reading for reading in parsed.readings if not reading.inner)
     return replace(parsed, readings=(*medians, *single))
-
-
-def _selected(call: Call, suite: GoSuite) -> list[tuple[int, _GoBinary]]:
-    wanted = set(call.chosen)
-    found = [(number, bench) for number, bench in enumerate(suite.benches) if not wanted or wanted & bench.ids.keys()]
-    if unknown := [name for name in call.chosen if not any(name in bench.ids for _, bench in found)]:
-        raise ToolOutputError(f"the benchmark {unknown[0]!r} does not exist")
-    return found
 
 
 def suite_in(place: Path) -> GoSuite:

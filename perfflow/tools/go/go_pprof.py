@@ -174,20 +174,16 @@ def invocations(call: Call) -> tuple[Invocation, ...]:
 def parse(call: Call, _usage: Usage) -> Parsed:
     """Rank the functions that the benchmark calls by their own CPU time, and those that allocate by bytes.
 
-    Raises ToolOutputError if the command is no Go test binary, if a profile is missing or damaged, or if no sample is
-    of the benchmark.
+    Raises ToolOutputError if the command is no Go test binary, for a missing or damaged profile, and if there is no
+    sample of the benchmark.
     """
     if not any(word.startswith("-test.") for word in call.command):
         raise ToolOutputError("go-pprof profiles benchmarks of `uses: go-bench`; for another program, `uses: perf`")
     places = _Places.of(call.command[0] if call.command else "")
     profile = read_profile(call.folder / _CPU, places)
-    stacks = [*profile.of("samples")], read_profile(call.folder / _HEAP, places).of("alloc_space")
-    spent, allocated = (
-        list(sampled_stacks.below_harness(each, call.harness, collector=_COLLECTOR, ignored=(_PREEMPTED,)))
-        for each in stacks
-    )
+    stacks = profile.of("samples"), read_profile(call.folder / _HEAP, places).of("alloc_space")
     raw = [Profile(name, "pprof") for name in (_CPU, _HEAP)]
-    return sampled_stacks.parsed(call.folder, NAME, spent, allocated, raw, "alloc")
+    return sampled_stacks.parsed(call, NAME, stacks, raw, collector=_COLLECTOR, ignored=(_PREEMPTED,), metric="alloc")
 
 
 ADAPTER = Adapter(

@@ -114,16 +114,12 @@ def parse(call: Call, _usage: Usage) -> Parsed:
     """
     if not call.command or Path(call.command[0]).name not in ("node", "nodejs"):
         raise ToolOutputError("node-profile needs a command that begins with `node`: write the script of npm's command")
-    spent, held = (
-        list(sampled_stacks.below_harness(stacks, call.harness, collector=_COLLECTOR))
-        for stacks in (
-            list(parsed_output.read_json(_CpuProfile, call.folder / _CPU, _ENDED).stacks()),
-            list(parsed_output.read_json(_HeapProfile, call.folder / _HEAP, _ENDED).stacks()),
-        )
+    stacks = (
+        list(parsed_output.read_json(_CpuProfile, call.folder / _CPU, _ENDED).stacks()),
+        list(parsed_output.read_json(_HeapProfile, call.folder / _HEAP, _ENDED).stacks()),
     )
-    busy = [(frames, count) for frames, count in spent if frames[-1].name not in _WAITS]
     raw = [Profile(_CPU, "cpuprofile"), Profile(_HEAP, "heapprofile")]
-    return sampled_stacks.parsed(call.folder, NAME, busy, held, raw)
+    return sampled_stacks.parsed(call, NAME, stacks, raw, collector=_COLLECTOR, ignored=_WAITS)
 
 
 ADAPTER = Adapter(

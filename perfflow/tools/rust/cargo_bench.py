@@ -775,12 +775,8 @@ def _named(
     return named
 
 
-def _selected(call: Call) -> Sequence[tuple[int, _CargoBenchBench]]:
-    benches, wanted = enumerate(_suite_in(call.place).benches), set(call.chosen)
-    found = [(number, bench) for number, bench in benches if not wanted or wanted & bench.ids.keys()]
-    if unknown := [name for name in call.chosen if not any(name in bench.ids for _, bench in found)]:
-        raise ToolOutputError(f"the benchmark {unknown[0]!r} does not exist")
-    return found
+def _selected(call: Call) -> list[tuple[int, _CargoBenchBench]]:
+    return adapter.having_chosen(call, _suite_in(call.place).benches)
 
 
 def _suite_in(place: Path) -> _CargoBenchSuite:
