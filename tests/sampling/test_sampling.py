@@ -340,6 +340,14 @@ def test_time_is_kept_to_measure_a_change_over_code_layouts(noise: float, slower
     assert world.now - START == took
 
 
+def test_time_is_kept_for_a_change_that_is_decided_before_the_others() -> None:
+    world = World(lasts=0.5, noise=0.3)
+    changed = replace(world.subject("s"), take=lambda request: world.steady(request, 0.7))
+    world.decided([changed, world.subject("n")], START + 60.0, kept=0.3)
+    assert world.rule.stopped == {"s": Stop.SETTLED, "n": Stop.TOTAL_BUDGET}
+    assert world.now - START <= 60.0 * 0.75
+
+
 def test_slow_commands_leave_the_quick_ones_their_part_of_the_time() -> None:
     world = World(lasts=4.0, noise=0.3)
     slow = world.subject("a")
