@@ -63,7 +63,7 @@ def _file(tmp_path: Path, content: str | bytes, name: str = "file") -> Path:
         ('{"benchmarks": [], "version": "1.0"}', "no benchmark result", []),
         ("goos: linux\npkg: a\nPASS\nok  \ta\t0.1s\n", "no benchmark result", []),
         ('{"Action":"start","Package":"a"}\n', "no benchmark result", []),
-        (gzip.compress(b"{}"), "compressed", ["unpack it first with gunzip"]),
+        (gzip.compress(b"{}", mtime=0), "compressed", ["unpack it first with gunzip"]),
         *(
             (text.encode(codec), "the file is UTF-16, not UTF-8", ["iconv -f UTF-16 -t UTF-8"])
             for text in ("{}", "goos: linux\n")
