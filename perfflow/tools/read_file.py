@@ -15,13 +15,13 @@ from perfflow.tools.go import go_bench
 from perfflow.tools.python import asv, pyperf, pytest_benchmark
 from perfflow.tools.result_set import FailedBenchmarkError, JsonFormat, ResultSet, SeveralSetsError
 from perfflow.tools.rust import cargo_bench
-from perfflow.tools.shell import hyperfine
+from perfflow.tools.shell import benchmark_dotnet, hyperfine, k6
 from perfflow.tools.tool_files import clean_name
 
 __all__ = ["OWN", "ResultSet", "is_perfflow_result", "kind_of", "read"]
 
 _JSON: tuple[JsonFormat[Any], ...] = tuple(
-    module.FORMAT for module in (hyperfine, pytest_benchmark, google_benchmark, pyperf, asv)
+    module.FORMAT for module in (hyperfine, pytest_benchmark, google_benchmark, pyperf, asv, benchmark_dotnet, k6)
 )
 _WRITTEN_BY: Mapping[str, str] = {
     **{known.tool: known.written_by for known in _JSON},

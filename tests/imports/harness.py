@@ -11,7 +11,17 @@ from perfflow.tools.read_file import ResultSet
 
 DATA = Path(__file__).parent / "data"
 GOLDEN = "parsed.json"
-TOOLS = ("asv", "criterion", "go", "google-benchmark", "hyperfine", "pyperf", "pytest-benchmark")
+TOOLS = [
+    "asv",
+    "benchmark-dotnet",
+    "criterion",
+    "go",
+    "google-benchmark",
+    "hyperfine",
+    "k6",
+    "pyperf",
+    "pytest-benchmark",
+]
 CASES = sorted(folder for folder in DATA.glob("*/*/*") if folder.is_dir() and folder.parts[-3] in TOOLS)
 
 
