@@ -49,6 +49,7 @@ METRICS: Mapping[str, Metric] = dict(
         _metric("user", Dimension.TIME, Better.NONE, total=True),
         _metric("system", Dimension.TIME, Better.NONE, total=True),
         _metric("uncontended", Dimension.TIME, _LOW, total=True),
+        _metric("service_cpu", Dimension.TIME, _LOW),
         _metric("main_share", Dimension.RATIO, Better.NONE),
         _metric("turns", Dimension.RATIO, Better.NONE),
         _metric("rss", Dimension.BYTES, _LOW),
@@ -142,10 +143,10 @@ def builtin_metrics(*names: str) -> Mapping[str, Metric]:
     return {name: METRICS[name] for name in names}
 
 
-TIMES = ("time", "cpu", "uncontended")
-"""Three ways to time one run; one of them decides per benchmark."""
+TIMES = ("time", "cpu", "uncontended", "service_cpu")
+"""The ways to time one run; one of them decides per benchmark."""
 
-_IN_WORDS = {"uncontended": "time without core waits"}
+_IN_WORDS = {"uncontended": "time without core waits", "service_cpu": "CPU time of the service per request"}
 
 
 def in_words(metric: str) -> str:
@@ -182,9 +183,13 @@ def meant_by(name: str, known: Collection[str]) -> str:
     return f"did you mean {' or '.join(map(repr, near))}?" if near else ""
 
 
-STATISTICS = ("p50", "mean", "min", "max", "p90", "p95", "p99", "value", "change", "speedup", "growth")
+STATISTICS = ("p50", "mean", "min", "max", "p90", "p95", "p99", "value", "change", "speedup", "growth", "efficiency")
 COMPARED_STATISTICS = ("change", "speedup")
 """Statistics that exist only if two sides are compared."""
+OF_SIZES = ("growth", "efficiency")
+"""Statistics over the sizes of ``scaling``: over numbers of threads the efficiency, over any others the growth."""
+THREADS = ("threads", "cores", "workers", "processes", "jobs", "ranks")
+"""Matrix keys over which ``scaling`` divides the same work."""
 QUANTILES: Mapping[str, float] = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99}
 
 
@@ -199,8 +204,8 @@ def is_exact(statistic: str) -> bool:
 
 
 def statistic_dimension(metric: Metric, statistic: str) -> Dimension:
-    """Return the dimension of a statistic: ``change``, ``speedup`` and ``growth`` are ratios for every metric."""
-    return Dimension.RATIO if statistic in (*COMPARED_STATISTICS, "growth") else metric.dimension
+    """Return the dimension of a statistic: those that compare are ratios for every metric."""
+    return Dimension.RATIO if statistic in (*COMPARED_STATISTICS, *OF_SIZES) else metric.dimension
 
 
 TECHNIQUES = ("algorithm", "data-structure", "io", "memory", "concurrency", "vectorization", "compute", "caching")

@@ -128,7 +128,7 @@ class StepSampling:
             self._take(self._scheduler.round(left, taken), Design.LOOKS)
             taken += 1
             if (self._many or kept) and taken in ANALYSES:
-                # Time to confirm what seems changed so far. What is decided waits for its fresh layouts until the others are.
+                # Time to confirm what seems changed so far. What is decided waits for its layouts until the others are.
                 suspects = sum(map(self.stop_rule.changed, left))
                 confirming = CONFIRMING[0] * self._pair_seconds * min(suspects, MOST_ALONE) / 2 if self._many else 0.0
                 follow = kept if any(map(self.stop_rule.changed, self.able(quick))) else 0.0

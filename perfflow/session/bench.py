@@ -60,7 +60,7 @@ from perfflow.sampling.stop_rule import BUDGET, StopRule
 from perfflow.session.brief_runs import BriefRuns
 from perfflow.session.code_layouts.sources import DrawnLayouts
 from perfflow.session.counted_suite import NotFixedError, counted_suite
-from perfflow.session.evidence import StepEvidence, per_operation, with_work
+from perfflow.session.evidence import StepEvidence, per_operation, with_service_cpu, with_work
 from perfflow.session.known_names import NothingChosenError, SuiteIds, benchmark_name, has_unknown_names, named
 from perfflow.session.list_benchmarks import learn
 from perfflow.session.missing_side import missing_side
@@ -431,10 +431,11 @@ class Bench:
                         prepared = replace(prepared, call=replace(prepared.call, core=request.core))
                     read = self.unread.with_reader(prepared) if request.warming else None
                     checked = self._own_code.checked(read or prepared) if request.warming else nullcontext(prepared)
+                    served = self._service_clock(request)
                     with checked as started:
                         invoked = invoke.run(self.session.spawner(), started, folder)
                     self._note_run(prepared, read, invoked, folder, warming=request.warming)
-                    figures = self._figures(prepared, invoked, before, request)
+                    figures = with_service_cpu(self._figures(prepared, invoked, before, request), served())
                     figures_by_count.append(figures if request.core is None else _without_core_waits(figures))
                     paused = paused or invoked.paused
             except OutOfTimeFailure as failure:
@@ -458,6 +459,17 @@ class Bench:
                     figures = tuple(replace(figure, exact=True) for figure in figures)
                 return with_work(figures, self.planned.step.work, self.context)
             self.warnings[STOPPED] = None
+
+    def _service_clock(self, request: Request) -> Callable[[], float]:
+        """Return a function that returns the CPU time (s) since now of the services that a load generator uses.
+
+        It is 0 without services, and for a suite, whose benchmarks are what is measured.
+        """
+        if request.ids or self.counted:
+            return lambda: 0.0
+        services, context = self.session.services, self.session.tree_context_of(request.side)
+        before = services.cpu_time(context, self.planned)
+        return lambda: services.cpu_time(context, self.planned) - before
 
     def _figures(
         self, prepared: ReadyProcess, invoked: Invoked, before: Written, request: Request

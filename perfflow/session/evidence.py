@@ -13,7 +13,7 @@ from perfflow.execute.prepare import ReadyProcess
 from perfflow.model.kernels import GPU, KernelResult
 from perfflow.model.memory_curve import MemoryCurve
 from perfflow.model.metrics import METRICS, TIMES
-from perfflow.model.readings import HOTSPOT, Cost, Hotspot, Parsed, Reading, Side
+from perfflow.model.readings import COUNT, HOTSPOT, Cost, Hotspot, Parsed, Reading, Side
 from perfflow.model.result import MemoryResult
 from perfflow.plan.plan import Planned
 from perfflow.session.known_names import benchmark_of_kernel
@@ -120,6 +120,17 @@ def with_work(readings: tuple[Reading, ...], work: Work | None, context: Mapping
         number = _number(key, amount)
         added += [_rate(metric, _finite(key, number / item.value), item) for item in timed]
     return (*readings, *added)
+
+
+def with_service_cpu(readings: tuple[Reading, ...], seconds: float) -> tuple[Reading, ...]:
+    """Add the CPU time of the services per request; ``seconds``: during the process of these readings.
+
+    The number of requests is that of the latencies. With several kinds of requests their shares are not known.
+    """
+    timed = [item for item in readings if item.metric == "time"]
+    if len(timed) != 1 or timed[0].inner.get(COUNT, 1) <= 1 or seconds <= 0:
+        return readings
+    return (*readings, Reading("service_cpu", seconds / timed[0].inner[COUNT], timed[0].benchmark))
 
 
 def _rate(metric: str, value: float, time: Reading) -> Reading:

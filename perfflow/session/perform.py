@@ -136,7 +136,7 @@ def _without_performing(session: RunSession, planned: Planned) -> StepRun | None
         return StepRun(planned, StepStatus.CACHED)
     if session.trees:
         session.trees.show(planned)
-    built = session.built.get(Side.CANDIDATE, {}).get(planned.id)
+    built = session.built_before(Side.CANDIDATE, planned)
     if built is not None:
         where = session.trees.session_for(planned) if session.trees else session
         where.context.outputs[planned.id] = session.context.outputs[planned.id] = dict(built)

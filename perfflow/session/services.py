@@ -9,9 +9,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from perfflow.execute import invoke
+from perfflow.execute.context import TreeContext
 from perfflow.execute.invoke import trim_and_mask
 from perfflow.execute.schedule import StepRun, StepStatus
-from perfflow.execute.service import Service
+from perfflow.execute.service import Service, cpu_time
 from perfflow.model.secrets import Secrets, masked
 from perfflow.plan.plan import Plan, Planned, users_of
 
@@ -81,6 +82,15 @@ class Services:
         with self._guard:
             dead = [item for item in (*self._dead, *self._running) if item.unexpected_end and _matters(item, planned)]
         return next((item for item in dead if _relies(plan, planned, item.planned)), None)
+
+    def cpu_time(self, context: TreeContext, planned: Planned) -> float:
+        """Return the CPU time (s) so far of the services in a tree that a step relies on, 0 without any."""
+        pids = [
+            int(context.outputs[item.id]["pid"])
+            for item in context.plan.steps
+            if item.step.background and item.id in context.outputs and _relies(context.plan, planned, item)
+        ]
+        return cpu_time(pids)
 
     def stop_unneeded(self, plan: Plan, selected: Collection[str], ended: Collection[str]) -> None:
         """Stop the services that steps name in ``needs``, once the last step that uses them has ended."""

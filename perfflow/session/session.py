@@ -274,6 +274,13 @@ class RunSession:
         """Return the tree in which a side runs."""
         return self.contexts.get(side, self.context)
 
+    def built_before(self, side: Side, planned: Planned) -> Mapping[str, str] | None:
+        """Return the outputs of a building step that another job or an earlier run has performed.
+
+        None for a service: it must run while this run measures.
+        """
+        return None if planned.step.background else self.built.get(side, {}).get(planned.id)
+
     def where(self, side: Side) -> str:
         """Return a prefix for messages about a side, such as ``on head: ``, if two trees are compared; else ''."""
         return f"on {_TREES[side]}: " if self.contexts else ""

@@ -1,4 +1,4 @@
-"""Three clocks time one run. Choose the one that decides, and check it against the others."""
+"""Several clocks time one run. Choose the one that decides, and check it against the others."""
 
 from __future__ import annotations
 
@@ -17,17 +17,22 @@ Key = tuple[str, str]
 _CPU_BOUND = 0.9
 _ONE_THREAD = 1.05
 _ALONE = 0.95
-_FINER = {"cpu": ("uncontended", "time"), "uncontended": ("time",)}
+_FINER = {
+    "service_cpu": ("time",),
+    "cpu": ("uncontended", "time"),
+    "uncontended": ("time",),
+}
 """For each clock, those that also include waiting or queueing for a core."""
 _LEVELS = ("ok", "concern", "action")
 _ON_A_CUT = 0.005
 
 
 def timing_metric(by_metric: Mapping[str, ComparedMetric]) -> tuple[str, str]:
-    """Return which of time, cpu and uncontended decides about a benchmark, and why.
+    """Return which of the clocks decides about a benchmark, and why.
 
     The CPU time of a program that only computes is 10 to 100 times finer than its wall time on a busy machine. It
     is rejected if the program waits, forks or has threads, or if wall time provably changes the other way.
+    The latency of a service holds the load generator and the network, and hardly shows what a request costs it.
     """
     timed = {name: by_metric[name] for name in TIMES if name in by_metric}
     # A clock that one side lacks (`uncontended` of a program that now uses threads) cannot show the difference.
@@ -35,7 +40,9 @@ def timing_metric(by_metric: Mapping[str, ComparedMetric]) -> tuple[str, str]:
     present = [name for name, item in timed.items() if len(_sides(item)) == most]
     if len(present) < 2:
         return (present[0] if present else ""), ""
-    time, cpu, uncontended = (timed[name] if name in present else None for name in TIMES)
+    if "service_cpu" in present:
+        return "service_cpu", "what a request costs the service is not disturbed by other processes"
+    time, cpu, uncontended = (timed[name] if name in present else None for name in ("time", "cpu", "uncontended"))
     if not time or not cpu:
         return present[0], ""
     chosen = _of_computing(by_metric, cpu, time, uncontended)

@@ -94,7 +94,7 @@ class BaseAndHead:
             self._head_session = replace(self._session, context=contexts[Side.CANDIDATE], changed=changed)
             self._both = replace(self._head_session, contexts=contexts)
         if planned.id in self._building:
-            base = self._session.built.get(Side.BASELINE, {}).get(planned.id)
+            base = self._session.built_before(Side.BASELINE, planned)
             if base is not None:
                 contexts[Side.BASELINE].outputs[planned.id] = dict(base)
                 return self._head_session
