@@ -544,11 +544,14 @@ class RooflinePoint(ResultPart):
 class Grown(ResultPart):
     """Growth of one side: the exponent of the size, and the class with the closest curve.
 
-    ``points`` are measured, ``curve`` is fitted, with a band from the interval of the exponent.
+    ``points`` are measured, ``curve`` is fitted, with a band from the interval of the exponent. Over numbers of threads
+    there is no exponent and no class, but the ``efficiency``: how many times faster than with the fewest threads, as a
+    share (0..1) of how many times more threads.
     """
 
-    exponent: Bounds
+    exponent: Bounds | None
     best: str
+    efficiency: list[SizePoint] = []
     sizes: list[float]
     points: list[SizePoint] = []
     curve: list[SizePoint] = []

@@ -19,6 +19,7 @@ from perfflow.model import similar
 from perfflow.model.metrics import (
     COMPARED_STATISTICS,
     METRICS,
+    OF_SIZES,
     STATISTICS,
     Metric,
     default_statistic,
@@ -94,7 +95,7 @@ def target_of(benchmark: str, figure: MetricStatistic, requirement: object) -> T
         )
     if statistic == "speedup" and not read.unit and read.relation is Relation.EQUAL:
         raise UnitError(f"{read.text!r} would be an exact speedup", f"write ≥{read.text}x")
-    if read.of_peak and statistic in (*COMPARED_STATISTICS, "growth"):
+    if read.of_peak and statistic in (*COMPARED_STATISTICS, *OF_SIZES):
         raise UnitError(f"a {statistic} has no peak", "write a share or a factor, such as ≥1.5x")
     return Target(benchmark, figure.metric, statistic, read)
 

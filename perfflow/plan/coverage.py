@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from perfflow.model.metrics import COMPARED_STATISTICS, OUTSIDE, TECHNIQUES, rank
+from perfflow.model.metrics import COMPARED_STATISTICS, OF_SIZES, OUTSIDE, TECHNIQUES, THREADS, rank
 from perfflow.model.peaks import PEAK_DIMENSIONS, Peaks, key_of
 from perfflow.model.similar import did_you_mean
 from perfflow.model.targets import Target, crossing_hint, matches, read_key
@@ -129,10 +129,15 @@ def _check_target(draft: Draft, plan: Plan, target: Target) -> None:
             message = f"`{target.statistic}` of `{target.benchmark}` needs two sides, but the workflow has only one"
             hint = "add `candidate`, `variants` or `compare` to the step; `perfflow gate` compares two revisions"
             draft.warn(loc, message, hint, key=True, rule=ONE_SIDED)
-    elif target.statistic == "growth" and not any(item.step.scaling for item in able):
-        message = "a target on growth needs `scaling`, the matrix key over which growth is fitted"
-        draft.complain(loc, message, "matrix: {size: [10, 100, 1000]}, scaling: size", key=True, rule="target")
-    elif target.statistic == "growth":
+    elif target.statistic in OF_SIZES and not any(
+        item.step.scaling and (item.step.scaling in THREADS) == (target.statistic == "efficiency") for item in able
+    ):
+        key, hint = "with the numbers of threads", "matrix: {threads: [1, 2, 4]}, scaling: threads"
+        if target.statistic == "growth":
+            key, hint = "over which growth is fitted", "matrix: {size: [10, 100, 1000]}, scaling: size"
+        message = f"a target on {target.statistic} needs `scaling`, the matrix key {key}"
+        draft.complain(loc, message, hint, key=True, rule="target")
+    elif target.statistic in OF_SIZES:
         _check_growth(draft, plan, target, able, loc)
 
 
@@ -150,16 +155,17 @@ def _is_per_operation(item: Planned, plan: Plan) -> bool:
 
 
 def _is_size_of(item: Planned, plan: Plan, target: Target) -> bool:
-    """Return whether a cell is one size of the benchmark whose growth the target limits."""
-    about = scaling_of(item, plan.params) if target.statistic == "growth" else None
+    """Return whether a cell is one size of the benchmark whose growth or efficiency the target limits."""
+    about = scaling_of(item, plan.params) if target.statistic in OF_SIZES else None
     return about is not None and matches(target.benchmark, about.of)
 
 
 def _check_growth(draft: Draft, plan: Plan, target: Target, able: list[Planned], loc: Loc) -> None:
-    """Report a target on the growth of a single size; growth belongs to the benchmark of all sizes."""
+    """Report a target on the growth or efficiency of a single size; these belong to the benchmark of all sizes."""
     found = [about.of for item in able if (about := scaling_of(item, plan.params))]
     if found and not any("*" in name or matches(target.benchmark, name) for name in found):
-        message = f"`{target.benchmark}` is a single size, but growth is fitted over all sizes"
+        what = "growth is fitted" if target.statistic == "growth" else "efficiency is compared"
+        message = f"`{target.benchmark}` is a single size, but {what} over all sizes"
         draft.complain(loc[:-1], message, f"write `{found[0]}`", key=True, rule="target")
 
 

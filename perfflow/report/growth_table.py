@@ -45,11 +45,19 @@ def growth_lines(result: Result) -> Iterator[GrowthLine]:
 
 
 def grown_text(side: Grown | None) -> str:
-    """Return text such as ``linear, n^1.02 [0.99, 1.05]``; a constant has no exponent."""
+    """Return text such as ``linear, n^1.02 [0.99, 1.05]``; a constant has no exponent.
+
+    Over threads, ``4: 61.2% [58.1%, 64.4%]``: the efficiency of each number.
+    """
     if side is None:
         return NOTHING
+    if side.efficiency:
+        return ", ".join(
+            f"{point.size:g}: {point.value or 0:.1%} [{point.low or 0:.1%}, {point.high or 0:.1%}]"
+            for point in side.efficiency
+        )
     name, exponent = CLASS_NAMES[side.best], side.exponent
-    if side.best == "constant" or exponent.value is None:
+    if side.best == "constant" or exponent is None or exponent.value is None:
         return name
     ends = (UNBOUNDED if end is None else significant(end) for end in (exponent.low, exponent.high))
     interval = "" if exponent.low == exponent.high else f" [{', '.join(ends)}]"

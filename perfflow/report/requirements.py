@@ -89,6 +89,8 @@ def _target_texts(target: TargetResult, criteria: Criteria, row: Benchmark | Non
         return [UNBOUNDED if value is None else format_change(value) for value in values]
     if target.statistic == "growth":
         return [UNBOUNDED if value is None else f"n^{value:.2f}" for value in values]
+    if target.statistic == "efficiency":
+        return [UNBOUNDED if value is None else f"{value:.1%}" for value in values]
     unit, per_op = _written_unit(target.requirement)
     dimension = criteria.metric(target.metric).dimension
     if target.statistic in COMPARED_STATISTICS:

@@ -12,6 +12,8 @@ scipy are not used, because they start slowly; the tests use them as references.
 band contains the curves of all exponents in the interval, each with its best ``a`` and ``b``. It shows the uncertainty
 of the exponent, not the range of a further measurement.
 
+Over numbers of threads the work stays the same, and ``Sizes.efficiency`` says how well they share it.
+
 ``deciding_size`` finds a further size that would settle a growth, assuming that the fitted curve continues.
 
 ``grown`` judges the benchmarks of a run. A target judges the growth that it names. Growth that got worse between two
@@ -29,13 +31,13 @@ from statistics import NormalDist
 from typing import Literal
 
 from perfflow.model.criteria import Criteria, Thresholds
-from perfflow.model.metrics import Metric, default_statistic, in_words
+from perfflow.model.metrics import OF_SIZES, THREADS, Better, Metric, default_statistic, in_words
 from perfflow.model.readings import Side
 from perfflow.model.result import Benchmark, Bounds, Grown, Growth, Reason, ReasonKind, Scaling, SizePoint, reason
 from perfflow.model.units import GROWTH_CLASSES, significant
 from perfflow.stats.paired_test import Interval
 from perfflow.store.record import MetricSeries, Record
-from perfflow.verdict.comparison import VALUE_CONFIDENCE, summarise
+from perfflow.verdict.comparison import RATES, VALUE_CONFIDENCE, summarise
 from perfflow.verdict.decide import IDENTICAL_FLOOR
 
 LEAST = 3
@@ -395,6 +397,30 @@ class Sizes:
             return None
         return fitted_growth(points, confidence, **self._how(metric, thresholds))
 
+    def efficiency(
+        self, side: Side, metric: Metric, thresholds: Thresholds, confidence: float = VALUE_CONFIDENCE
+    ) -> list[tuple[float, Interval]]:
+        """Return (number of threads, efficiency) of a side for each number but the least; [] without samples.
+
+        The speedup over the least number is that of the medians, whose errors are independent, because the cells are
+        not measured in pairs.
+        """
+        points, needs = self.points(side, metric, confidence)
+        if needs or not points or min(point.value for point in points) <= 0:
+            return []
+        z = NormalDist().inv_cdf(0.5 + confidence / 2)
+        shares = [
+            error / point.value
+            for error, point in zip(errors_of(points, self.floor(metric, thresholds)), points, strict=True)
+        ]
+        first, *others = points
+        found = []
+        for share, point in zip(shares[1:], others, strict=True):
+            faster = point.value / first.value if metric.better is Better.HIGHER else first.value / point.value
+            estimate, factor = faster * first.size / point.size, math.exp(z * math.hypot(shares[0], share))
+            found.append((point.size, Interval(estimate, estimate / factor, estimate * factor)))
+        return found
+
     def deciding_size(
         self,
         side: Side,
@@ -511,14 +537,41 @@ def _whole(benchmark: str, about: Scaling) -> str:
 def grown(record: Record, rows: Iterable[Benchmark], criteria: Criteria) -> Iterator[Growth]:
     """Yield the growth of the gating rows and of rows with a growth target."""
     wanted = {row.metric for row in rows if row.gating or row.leading}
-    wanted |= {target.metric.name for target in criteria.targets if target.statistic == "growth"}
+    wanted |= {target.metric.name for target in criteria.targets if target.statistic in OF_SIZES}
     gating = {(row.name, row.metric) for row in rows if row.gating or row.leading}
     for name in sorted(wanted):
         metric = criteria.metric(name)
-        targeted = any(target.statistic == "growth" and target.metric.name == name for target in criteria.targets)
+        targeted = any(target.statistic in OF_SIZES and target.metric.name == name for target in criteria.targets)
         for benchmark, sizes in scaled(record, name).items():
             if targeted or any((series.benchmark, name) in gating for series in sizes.series.values()):
-                yield _growth(benchmark, metric, sizes, criteria.thresholds_of(benchmark))
+                if sizes.key not in THREADS:
+                    yield _growth(benchmark, metric, sizes, criteria.thresholds_of(benchmark))
+                elif name in ("time", *RATES):  # only these get better with more threads
+                    yield _efficiency(benchmark, metric, sizes, criteria.thresholds_of(benchmark))
+
+
+def _efficiency(benchmark: str, metric: Metric, sizes: Sizes, thresholds: Thresholds) -> Growth:
+    sides = {
+        side: Grown(
+            exponent=None,
+            best="",
+            sizes=[size for size, _ in found],
+            efficiency=[
+                SizePoint(size=size, value=share.estimate, low=share.low, high=share.high) for size, share in found
+            ],
+        )
+        for side in Side
+        if (found := sizes.efficiency(side, metric, thresholds))
+    }
+    return Growth(
+        benchmark=benchmark,
+        metric=metric.name,
+        key=sizes.key,
+        baseline=sides.get(Side.BASELINE),
+        candidate=sides.get(Side.CANDIDATE),
+        decision=None,
+        detail=f"efficiency, compared with {sizes.key}={_number(min(sizes.series))}",
+    )
 
 
 def _growth(benchmark: str, metric: Metric, sizes: Sizes, thresholds: Thresholds) -> Growth:
@@ -584,7 +637,7 @@ def concerns(found: Iterable[Growth]) -> Iterator[Reason]:
 
 
 def _told(side: Grown) -> str:
-    value = side.exponent.value
+    value = side.exponent.value if side.exponent else None
     return (
         CLASS_NAMES[side.best]
         if side.best == "constant" or value is None

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from perfflow.model.criteria import Criteria, Thresholds
-from perfflow.model.metrics import COMPARED_STATISTICS, QUANTILES, statistic_dimension
+from perfflow.model.metrics import COMPARED_STATISTICS, OF_SIZES, QUANTILES, statistic_dimension
 from perfflow.model.peaks import key_of
 from perfflow.model.readings import BATCH, Reading, Side
 from perfflow.model.result import PlannedStep, TargetResult, TargetStatus
@@ -38,7 +38,7 @@ def judge(
     by_metric = names_by_metric(comparisons)
     peaks, ran, two = known_peaks(record, criteria), RanOn(record), are_two_revisions(record.trees)
     for target in criteria.targets:
-        if target.statistic == "growth":
+        if target.statistic in OF_SIZES:
             yield from _judge_growth(target, criteria, record, confidence)
             continue
         known = by_metric.get(target.metric.name)
@@ -271,6 +271,8 @@ def _judge_growth_of(
     target: Target, name: str, sizes: Sizes, side: Side, thresholds: Thresholds, confidence: float
 ) -> TargetResult:
     metric = target.metric
+    if target.statistic == "efficiency":
+        return _judge_efficiency(target, name, sizes, sizes.efficiency(side, metric, thresholds, confidence))
     growth = sizes.fit(side, metric, thresholds, confidence)
     status: TargetStatus = "unproven"
     if growth:
@@ -286,6 +288,15 @@ def _judge_growth_of(
         )
         detail = "; ".join(filter(None, ("the interval includes the limit", larger, detail)))
     return _result(target, name, growth.exponent if growth else None, status, detail)
+
+
+def _judge_efficiency(target: Target, name: str, sizes: Sizes, found: Sequence[tuple[float, Interval]]) -> TargetResult:
+    """Judge the efficiency of the largest number of threads."""
+    if not found:
+        return _result(target, name, None, "unproven", f"the efficiency needs samples of several {sizes.key}")
+    number, measured = found[-1]
+    status = _status(target.requirement, measured.low, measured.high)
+    return _result(target, name, measured, status, f"with {sizes.key}={number:g}")
 
 
 def _status(requirement: Requirement, low: float, high: float) -> TargetStatus:

@@ -323,7 +323,9 @@ class Step(WorkflowPart):
     layouts: int | str | None = Field(
         None, description="number of fresh code layouts of each side, from 5 to 64, or auto or off"
     )
-    scaling: str | None = Field(None, description="matrix key with the sizes over which the growth is fitted")
+    scaling: str | None = Field(
+        None, description="matrix key with the sizes over which the growth is fitted, or with numbers of `threads`"
+    )
     scenario: Literal["synthetic", "realistic"] | None = Field(None, description="kind of evidence")
     confirms: list[str] | str | None = Field(
         None, description="globs of synthetic benchmarks that this realistic one confirms"

@@ -17,7 +17,7 @@ from typing import Any
 
 from perfflow.model import similar
 from perfflow.model.criteria import read_share
-from perfflow.model.metrics import METRICS, Metric
+from perfflow.model.metrics import METRICS, THREADS, Metric
 from perfflow.model.similar import did_you_mean, nearest, tool_meant
 from perfflow.model.units import Dimension, UnitError, duration, parse_quantity, parse_requirement, unit_of
 from perfflow.tools import registry
@@ -489,8 +489,8 @@ def _candidate_keys(step: Step) -> list[str]:
     return [key for key in _OF_CANDIDATES if getattr(step, key) is not None]
 
 
-LEAST_SIZES = 3
-"""Fewest sizes from which growth can be fitted."""
+LEAST_SIZES, LEAST_THREADS = 3, 2
+"""Fewest sizes from which growth can be fitted, and fewest numbers of threads for an efficiency."""
 _COMPARED = "matrix: {cc: [gcc, clang]}, compare: cc"
 _EXAMPLE = "matrix: {size: [100, 1000, 10000]}, scaling: size"
 
@@ -554,8 +554,9 @@ def _check_scaling(draft: Draft, step: Step, loc: Loc) -> None:
         shown = str(value).lower() if isinstance(value, bool) else repr(value)
         draft.complain(place, f"{shown} under matrix key `{key}` is not a size", "write numbers above 0", find=key)
     sizes = {float(value) for value in values if _is_size(value)}
-    if not odd and len(sizes) < LEAST_SIZES:
-        message = f"`scaling` over `{key}` has {len(sizes)} sizes, but needs at least {LEAST_SIZES}"
+    least = LEAST_THREADS if key in THREADS else LEAST_SIZES
+    if not odd and len(sizes) < least:
+        message = f"`scaling` over `{key}` has {len(sizes)} sizes, but needs at least {least}"
         draft.complain(place, message, "add sizes; the largest should be at least 10 times the smallest", find=key)
 
 
