@@ -14,7 +14,7 @@ from perfflow.tools.parsed_output import Json
 from perfflow.tools.result_set import JsonFormat, ResultSet, ValueCollector
 from perfflow.tools.tool_files import number
 
-_PERCENTILE = re.compile(r"p\((\d+(?:\.\d+)?)\)")
+_PERCENTILE = re.compile(r"p\(\d+(\.\d+)?\)")
 _MS = 1e-3
 _TREND, _COUNTER = "med", "count"
 
@@ -41,7 +41,8 @@ def _gather(summary: _Summary) -> ResultSet:
         raise ToolOutputError("all requests failed")
     if share:
         samples.warnings.append(f"{share:.2%} of the requests failed, and a request that fails is not faster")
-    for name, metric in summary.metrics.items():
+    # k6 writes them in a random order.
+    for name, metric in sorted(summary.metrics.items()):
         values = _values(metric)
         # In `--summary-export` nothing says that a trend is a time; those of k6 itself are.
         is_time = metric.get("contains", "time" if name.startswith(("http_req_", "iteration_")) else "") == "time"
@@ -57,9 +58,9 @@ def _add_times(samples: ValueCollector, name: str, values: Mapping[str, object])
     median = number(values[_TREND], f"{_TREND} of {name}")
     if median:
         samples.add(name, "time", [median * _MS])
-        for key, value in values.items():
-            if percentile := _PERCENTILE.fullmatch(key):
-                samples.add_custom(name, f"p{percentile[1]}-ms", [value])
+        known = {key[2:-1]: value for key, value in values.items() if _PERCENTILE.fullmatch(key)}
+        for percentile in sorted(known, key=float):
+            samples.add_custom(name, f"p{percentile}-ms", [known[percentile]])
 
 
 FORMAT = JsonFormat(
