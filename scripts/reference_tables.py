@@ -20,7 +20,7 @@ from perfflow.tools import registry
 from perfflow.tools.adapter import CommandOptions, Options
 
 DOCS = Path(__file__).parents[1] / "docs"
-MARK = re.compile(r"<!-- (?P<what>keys|metrics|options) of (?P<name>[a-z -]+) -->\n(?:\n(?:\|.*\n)+)?")
+MARK = re.compile(r"<!-- (?P<what>keys|metrics|options) of (?P<name>[a-z0-9 -]+) -->\n(?:\n(?:\|.*\n)+)?")
 TYPES = {"string": "text", "integer": "number", "number": "number", "boolean": "true or false", "array": "list"}
 
 
@@ -67,7 +67,8 @@ def _type(schema: dict[str, Any], options: type[Options]) -> str:
         return ", ".join(f"`{word}`" for word in schema["enum"])
     if "anyOf" in schema:
         return " or ".join(_type(part, options) for part in schema["anyOf"] if part.get("type") != "null")
-    return TYPES[schema["type"]]
+    # A text that may be written as a number has both types.
+    return TYPES[schema["type"] if isinstance(schema["type"], str) else schema["type"][0]]
 
 
 def _default(schema: dict[str, Any]) -> str:

@@ -157,6 +157,7 @@ def _ready(
         first = first or watched.first
     call = _call(context, planned, side, folder, {**variables, "env": env}, cwd, watched)
     call = replace(call, timeout=timeout)
+    first = (*first, *planned.tool.build.before_each(call))
     if planned.tool.passes_stdout:
         own = _stdout(planned, side, variables, cwd)
         call = replace(call, stdout=watched.call.stdout if own is None and watched and watched.call else own or "")

@@ -61,6 +61,13 @@ METRICS: Mapping[str, Metric] = dict(
         _metric("ad_hoc_units", Dimension.COUNT, Better.NONE, exact=True, total=True),
         _metric("ad_hoc_events", Dimension.COUNT, Better.NONE, exact=True, total=True),
         _metric("object_size", Dimension.BYTES, _LOW),
+        _metric("file_size", Dimension.BYTES, _LOW, exact=True),
+        _metric("text_size", Dimension.BYTES, _LOW, exact=True),
+        _metric("rodata_size", Dimension.BYTES, _LOW, exact=True),
+        _metric("data_size", Dimension.BYTES, _LOW, exact=True),
+        _metric("bss_size", Dimension.BYTES, _LOW, exact=True),
+        _metric("unpacked_size", Dimension.BYTES, _LOW, exact=True),
+        _metric("schedule_lag", Dimension.TIME, _LOW),
         _metric("leaked", Dimension.BYTES, _LOW, exact=True),
         _metric("instructions", Dimension.COUNT, _LOW, exact=True, total=True),
         _metric("cycles", Dimension.COUNT, _LOW, total=True),
@@ -183,14 +190,17 @@ def meant_by(name: str, known: Collection[str]) -> str:
     return f"did you mean {' or '.join(map(repr, near))}?" if near else ""
 
 
-STATISTICS = ("p50", "mean", "min", "max", "p90", "p95", "p99", "value", "change", "speedup", "growth", "efficiency")
+STATISTICS = (
+    *("p50", "mean", "min", "max", "p90", "p95", "p99", "p999", "value"),
+    *("change", "speedup", "growth", "efficiency"),
+)
 COMPARED_STATISTICS = ("change", "speedup")
 """Statistics that exist only if two sides are compared."""
 OF_SIZES = ("growth", "efficiency")
 """Statistics over the sizes of ``scaling``: over numbers of threads the efficiency, over any others the growth."""
 THREADS = ("threads", "cores", "workers", "processes", "jobs", "ranks")
 """Matrix keys over which ``scaling`` divides the same work."""
-QUANTILES: Mapping[str, float] = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99}
+QUANTILES: Mapping[str, float] = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p999": 0.999}
 
 
 def default_statistic(metric: Metric) -> str:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import reduce
@@ -73,6 +73,8 @@ class Reading:
 
 
 _IN_ORDER = ("min", *QUANTILES, "max")
+IN_DISTRIBUTION = (*_IN_ORDER, MEAN, "n")
+"""What ``inner`` may have of a distribution."""
 
 
 def reading_of_many(metric: str, values: Sequence[float], benchmark: str = "") -> Reading:
@@ -104,12 +106,12 @@ def reading_of_distribution(
 ) -> Reading:
     """Return the reading of a process that reports the distribution of its values, in base units, not the values.
 
-    ``figures`` has some of ``min``, ``p50``, ``p90``, ``p95``, ``p99``, ``max``, ``mean``, and ``n``, their number.
+    ``figures`` has some of ``min``, ``p50``, ``p90``, ``p95``, ``p99``, ``p999``, ``max``, ``mean``, and ``n``, their
+    number.
     ``statistic`` names the one that represents the process. Raises ToolOutputError if they contradict each other.
     """
-    unknown = set(figures) - {*_IN_ORDER, MEAN, "n"}
-    if unknown or statistic not in figures:
-        raise ToolOutputError(f"a distribution has {', '.join([*_IN_ORDER, MEAN, 'n'])}, not {', '.join(figures)}")
+    if set(figures) - set(IN_DISTRIBUTION) or statistic not in figures:
+        raise ToolOutputError(f"a distribution has {', '.join(IN_DISTRIBUTION)}, not {', '.join(figures)}")
     ordered = [figures[name] for name in _IN_ORDER if name in figures]
     mean = figures.get(MEAN, figures[statistic])
     # The mean of equal values may differ from them in its last digit.
@@ -121,6 +123,22 @@ def reading_of_distribution(
     if any(map(math.isnan, figures.values())) or ordered != sorted(ordered) or not inside or figures.get("n", 1) < 1:
         raise ToolOutputError(f"the distribution of {metric} contradicts itself: {dict(figures)}")
     return Reading(metric, figures[statistic], benchmark, dict(figures), statistic=statistic)
+
+
+_BEYOND = 10
+_RARE = "p999"
+
+
+def are_enough(count: float, statistic: str) -> bool:
+    """Return whether so many values have a percentile: ten of them lie beyond it. The median needs one value."""
+    share = 1 - QUANTILES.get(statistic, 0.0)
+    return statistic not in QUANTILES or statistic == "p50" or round(count * share, 6) >= _BEYOND
+
+
+def fewest_without(readings: Iterable[Reading], statistic: str) -> int:
+    """Return the fewest values of a process that has no such percentile for want of values; 0 if there is none."""
+    counts = (item.inner["n"] for item in readings if "n" in item.inner and statistic not in item.inner)
+    return min((int(count) for count in counts if not are_enough(count, statistic)), default=0)
 
 
 def is_rate(metric: str) -> bool:
@@ -136,6 +154,8 @@ def _capped(values: Sequence[float]) -> float:
 
 def _distribution(values: Sequence[float]) -> dict[str, float]:
     inner = {name: quantile(values, q) for name, q in QUANTILES.items()}
+    if not are_enough(len(values), _RARE):
+        del inner[_RARE]
     return inner | {"min": min(values), "max": max(values), MEAN: sum(values) / len(values), "n": float(len(values))}
 
 

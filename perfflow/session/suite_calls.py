@@ -67,7 +67,7 @@ class SuiteCalls:
         # The call watches the suite's step, so it has the environment of the suite.
         env, cwd = {**prepared.env, **first.env}, suite.cwd / first.cwd
         harness = self._source.tool.suite.harness if self._source.tool else ""
-        other = replace(prepared.call, command=first.argv, harness=harness) if prepared.call else None
+        other = prepared.call and replace(prepared.call, command=first.argv, harness=harness, chosen=call.chosen)
         return replace(prepared, argv=first.argv, env=env, cwd=cwd, call=other)
 
     def iterated(self, call: Call) -> str:

@@ -334,6 +334,7 @@ class AdapterContract:
         env[MARK] = f"contract-{secrets.token_hex(4)}"
         call = self._call(folder, failing)
         ready = ReadyProcess(planned, Side.BASELINE, call.command, env, self.place, self.timeout, tool, call)
+        ready = replace(ready, first=tool.build.before_each(call))
         folder.mkdir(exist_ok=True)
         with Spawner() as spawner:
             invoke.prepare(spawner, ready)

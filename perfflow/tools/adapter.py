@@ -377,6 +377,8 @@ class Builder:
 
     If one of them fails, ``parse`` raises ToolOutputError with the reason.
     """
+    before_each: Callable[[Call], tuple[Invocation, ...]] = _no_processes
+    """Returns the processes to run before every call, not timed, such as ``touch`` before a build."""
     relink: Callable[[Call, Path, int, Path], Invocation | None] = lambda _call, _program, _seed, _output: None
     """Returns the process that writes one of the ``executed`` files, its functions in an order drawn by a seed, to
     another file; None if the links of the build are recorded and repeated.
@@ -419,6 +421,8 @@ class Adapter:
     _: KW_ONLY
     interface: int = 1
     """The version of this class that the adapter was written for."""
+    description: str = ""
+    """One line about it. Default: the first paragraph of the docstring of the module with ``parse``."""
     outputs: Callable[[Call], tuple[Path, ...]] = lambda _call: ()
     """Returns the files that must exist, be newer than the start of the call, and not be empty."""
     options: type[Options] = CommandOptions

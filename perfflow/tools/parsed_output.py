@@ -219,12 +219,14 @@ The figures of one entry are samples of one benchmark; None: the output names no
 """
 _Cell = tuple[str, str, str, str, int | None]
 """Benchmark, metric, the number as printed, its place in the output, and the entry as in ``_Figure``."""
-_STEP = re.compile(r"(?P<key>[^.\[\]]+)|\[(?P<index>\d*)\]")
+_STEP = re.compile(r"(?P<key>[^.\[\]]+)|\[\"(?P<quoted>[^\"]+)\"\]|\[(?P<index>\d*)\]")
 _ALL = "[]"
 
 
 def from_json(text: str, paths: Paths, units: Mapping[str, str], samples: bool = False) -> tuple[Reading, ...]:
     """Read figures at paths such as ``results[].mean``; ``[]`` means every item, ``[0]`` one of them.
+
+    ``["p99.9"]`` is a key with other characters, and ``[]`` of an object means all of its values.
 
     With a path for ``benchmark``, names and figures are paired in order; a name whose path has no ``[]`` holds for all
     figures. Raises ToolOutputError if a path does not exist, its value is not a number, or two items have one name.
@@ -355,7 +357,7 @@ def _at(data: Any, path: str) -> list[Any]:
     """Return the values at a path. Raises ToolOutputError if only some items of a list have its next key."""
     values = [data]
     for step in _STEP.finditer(path):
-        key, index = step["key"], step["index"]
+        key, index = step["key"] or step["quoted"], step["index"]
         following: list[Any] = []
         for number, node in enumerate(values, 1):
             onward: list[Any] = []
@@ -363,6 +365,8 @@ def _at(data: Any, path: str) -> list[Any]:
                 onward = [node[key]]
             elif isinstance(node, list) and key is None:
                 onward = node[int(index) :][:1] if index else node
+            elif isinstance(node, dict) and key is None and not index:
+                onward = list(node.values())
             # An empty list contributes no figure, but an item without the key would silently lose one.
             if not onward and len(values) > 1 and (key is not None or node != []):
                 raise ToolOutputError(f"item {number} at {path!r} has no {step[0]!r}")

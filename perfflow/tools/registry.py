@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
 from types import ModuleType
 
 from perfflow.tools.adapter import INTERFACES, Adapter, ProfilingMethod
@@ -31,13 +32,22 @@ _FAMILIES: Mapping[str, str] = {
     "torch": "torch-profiler",
     "nvidia": "nsys nvidia-smi ncu nvcc cuda-bench compute-sanitizer triton-bench",
     "mojo": "mojo-bench",
+    "load": "oha vegeta wrk pgbench sqlite3",
+    "size": "size build-time",
 }
 """The tools of each family. A module has the name of its tool, with _ for -."""
+FILES: Mapping[str, Path] = {
+    name: Path(__file__).parent / family / f"{name}.yaml"
+    for family in ("load", "size")
+    for name in _FAMILIES[family].split()
+}
+"""The tools of perfflow that are tool files."""
 MODULES: Mapping[str, str] = {
     name: f"{__package__}.{family}.{name.replace('-', '_')}"
     for family, names in _FAMILIES.items()
     for name in names.split()
 }
+_READER = "perfflow.workflow.declared_tool"
 GROUP = "perfflow.tools"
 OWN = "perfflow"
 """The origin of the adapters in MODULES."""
@@ -92,7 +102,9 @@ def origin(name: str) -> str:
 
 
 def about(adapter: Adapter) -> str:
-    """Return the first paragraph of the docstring of an adapter's module; '' if it has none."""
+    """Return what an adapter says of itself, else the first paragraph of its module's docstring; '' if it has none."""
+    if adapter.description:
+        return adapter.description
     text = (inspect.getdoc(inspect.getmodule(adapter.parse)) or "").split("\n\n")[0]
     return " ".join(text.split()).removeprefix(f"``{adapter.name}``: ")
 
@@ -118,7 +130,9 @@ def _provided(entry: EntryPoint) -> Provided:
 def _imported(name: str) -> Adapter | str | None:
     """Import an adapter and return it, or the reason why that of a distribution cannot be used, or None if unknown."""
     if name in MODULES:
-        adapter: Adapter = import_module(MODULES[name]).ADAPTER
+        # Tool files have expressions, so what reads them is above this package.
+        module = import_module(_READER if name in FILES else MODULES[name])
+        adapter: Adapter = module.of_perfflow(name).adapter if name in FILES else module.ADAPTER
         return adapter
     offers = {item.entry.value: item for item in provided() if item.name == name}
     if not offers:

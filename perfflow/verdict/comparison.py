@@ -23,6 +23,7 @@ from perfflow.model.readings import (
     Design,
     Reading,
     Side,
+    fewest_without,
     is_rate,
     log_mean_of,
     serial_factor,
@@ -257,12 +258,12 @@ def summarise(
     *,
     widened: bool = True,
 ) -> SideSummary | None:
-    """Return a statistic of one side with its interval; None without readings.
+    """Return a statistic of one side with its interval; None without readings, or if one has too few values for it.
 
     For values taken inside each process, the statistic is computed per process and its interval over the processes.
     ``widened``: the interval includes the resolution of the values, and correlation of successive samples.
     """
-    if not readings:
+    if not readings or fewest_without(readings, statistic):
         return None
     inner = statistic in readings[0].inner or statistic == readings[0].statistic
     values = [item.inner.get(statistic, item.value) if inner else item.value for item in readings]

@@ -10,7 +10,7 @@ from dataclasses import replace
 from perfflow.model.criteria import Criteria, Thresholds
 from perfflow.model.metrics import COMPARED_STATISTICS, OF_SIZES, QUANTILES, statistic_dimension
 from perfflow.model.peaks import key_of
-from perfflow.model.readings import BATCH, Reading, Side
+from perfflow.model.readings import BATCH, Reading, Side, fewest_without
 from perfflow.model.result import PlannedStep, TargetResult, TargetStatus
 from perfflow.model.targets import Names, Target, crossing_hint, is_chosen, matches
 from perfflow.model.tree_facts import are_two_revisions
@@ -175,7 +175,9 @@ def _judge_value(
     metric = replace(target.metric, exact=comparison.metric.exact)
     summary = summarise(series.readings(side), metric, target.statistic, confidence)
     if summary is None:
-        return _result(target, name, None, "not measured", "no step measured this")
+        few = fewest_without(series.readings(side), target.statistic)
+        why = f"the {few} values of a process are too few for {target.statistic}" if few else "no step measured this"
+        return _result(target, name, None, "not measured", why)
     if summary.needs and target.statistic == "value":
         summary = widened(summary)
     low = -math.inf if summary.low is None else summary.low

@@ -7,16 +7,28 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, StringConstraints, WrapValidator, create_model
 
 from perfflow.model.errors import Problem, SourcePosition, ToolOutputError, UserError
-from perfflow.model.readings import Hotspot, Parsed, Profile, Reading, StackCounts, Usage
+from perfflow.model.readings import (
+    IN_DISTRIBUTION,
+    Hotspot,
+    Parsed,
+    Profile,
+    Reading,
+    StackCounts,
+    Usage,
+    are_enough,
+    reading_of_distribution,
+)
 from perfflow.model.similar import did_you_mean
 from perfflow.model.stacks import Frame, hotspots_of, read_folded
 from perfflow.tools import registry, tool_files
@@ -36,6 +48,7 @@ from perfflow.tools.adapter import (
 )
 from perfflow.tools.parsed_output import search, time_left
 from perfflow.tools.python_command import driver_command
+from perfflow.tools.shell import command
 from perfflow.workflow import step_checks
 from perfflow.workflow.checks import each_step
 from perfflow.workflow.expression_text import OPEN, ExpressionError, as_text
@@ -94,21 +107,49 @@ class ToolFile(WorkflowPart):
     python: bool = Field(default=False, description="the command of the step must start with a Python interpreter")
     with_: dict[Identifier, Param] = Field(default_factory=dict, description="options of the tool, as in `params`")
     argv: list[Text] = Field(description="program and its arguments; ${{ command }} is the command of the step")
+    prepare: list[Text] = Field(
+        default_factory=list, description="program and arguments that run before every sample, and are not timed"
+    )
     env: Env = Field(default_factory=dict, description="environment variables")
     exit: list[int] = Field(default=[0], min_length=1, description="exit statuses that mean success")
     outputs: list[FileName] = Field(default_factory=list, description="files that it must write to ${{ folder }}")
     executed: list[Text] = Field(
         default_factory=list, description="programs that it runs, if `argv` does not name them"
     )
-    parse: Parse | None = Field(None, description="how to read its figures, as in a step; `file` is one of `outputs`")
+    parse: Parse | None = Field(
+        None,
+        description="how to read its figures, as in a step; `file` is one of `outputs`. Default: the time and the "
+        "resources of the process, as `uses: command` measures them",
+    )
+    distribution: Identifier | Literal[""] = Field(
+        "", description="metric whose percentiles `parse` reads under the names p50, p99, n and so on"
+    )
     optional: list[Identifier] = Field(
         default_factory=list, description="metrics of `parse` that the output of some benchmarks lacks"
     )
     stacks: FileName | Literal[""] = Field("", description="one of `outputs` with folded stacks, for hotspots")
     finished: str = Field("", description="pattern in the parsed output; without a match the output is incomplete")
-    failed: str = Field("", description="pattern in its output that means failure, whatever the exit status")
+    failed: str | dict[str, str] = Field(
+        "",
+        description="pattern in its output that means failure, whatever the exit status; or several, each with what it "
+        "means, in which {GROUP} stands for a named group",
+    )
     assert_: dict[str, Requirement] | None = Field(None, description="metric -> requirement, for the role `check`")
     suite: DeclaredSuite | None = Field(None, description="for a program with several benchmarks")
+
+    @property
+    def figures(self) -> Parse | None:
+        """``parse`` with the units of the percentiles, that of their metric, and of their number."""
+        if self.parse is None or self.distribution not in self.parse.units:
+            return self.parse
+        units = {**dict.fromkeys(IN_DISTRIBUTION, self.parse.units[self.distribution]), "n": "1"}
+        return self.parse.model_copy(update={"units": units | self.parse.units})
+
+    @property
+    def meanings(self) -> Mapping[str, str]:
+        """The patterns of ``failed``, each with what it means, or with ''."""
+        one = {self.failed: ""} if isinstance(self.failed, str) else self.failed
+        return {pattern: meaning for pattern, meaning in one.items() if pattern}
 
 
 class DeclaredTool:
@@ -121,17 +162,27 @@ class DeclaredTool:
             role=Role(source.role),
             options=_options(source),
             program=Program(source.program, source.install, tuple(source.version)),
-            metrics=metrics_of_parse(source.parse) if source.parse else {},
+            description=source.description,
+            metrics=metrics_of_parse(source.parse) if source.parse else command.METRICS if self.is_timed else {},
             deterministic=source.deterministic,
             good_statuses=frozenset(source.exit),
             python=source.python,
-            is_of_file=True,
+            is_of_file=name not in registry.FILES,
             invocations=self.invocations,
             outputs=self.outputs,
             parse=self.parse,
             suite=Suite(listing=self.listing) if source.suite else NO_SUITE,
-            build=Builder(executed=self.executed) if source.executed else NO_BUILD,
+            build=self._builder(),
         )
+
+    @property
+    def is_timed(self) -> bool:
+        """Whether its figures are the time and the resources of the process."""
+        return self.source.role == "measure" and self.source.parse is None
+
+    def _builder(self) -> Builder:
+        builder = replace(NO_BUILD, executed=self.executed) if self.source.executed else NO_BUILD
+        return replace(builder, before_each=self.before_each) if self.source.prepare else builder
 
     def invocations(self, call: Call) -> tuple[Invocation, ...]:
         """Return the single process to run. Raises ToolOutputError if ``argv`` or ``env`` cannot be rendered."""
@@ -141,7 +192,12 @@ class DeclaredTool:
             if suite
             else []
         )
-        return (self._invocation(call, [*self.source.argv, *extra], STDOUT),)
+        invocation = self._invocation(call, [*self.source.argv, *extra], "" if self.is_timed else STDOUT)
+        return (replace(invocation, in_bash=bool(call.shell_text) and invocation.argv == call.command),)
+
+    def before_each(self, call: Call) -> tuple[Invocation, ...]:
+        """Return the process of ``prepare``. Raises ToolOutputError if it cannot be rendered."""
+        return (replace(self._invocation(call, self.source.prepare, "prepare.stdout"), stderr="prepare.stderr"),)
 
     def outputs(self, call: Call) -> tuple[Path, ...]:
         """Return the paths of the files under ``outputs``."""
@@ -155,7 +211,7 @@ class DeclaredTool:
         """Read figures and stacks. Raises ToolOutputError if the output shows a failure or is incomplete."""
         seconds = time_left(call.timeout, usage.wall)
         self._refuse_failure(call.folder, seconds)
-        readings = self._readings(call.folder, seconds)
+        readings = command.parse(call, usage).readings if self.is_timed else self._readings(call.folder, seconds)
         profiles = self.source.outputs if self.adapter.role is Role.PROFILE else []
         return Parsed(
             readings,
@@ -180,7 +236,7 @@ class DeclaredTool:
         return {
             COMMAND: list(call.command),
             FOLDER: str(call.folder),
-            ONLY: call.only,
+            ONLY: call.only or (call.benchmark if self.source.role == "profile" else ""),
             PROGRAM: call.program or self.source.program,
             WITH: call.options.model_dump(by_alias=True),
         }
@@ -206,14 +262,15 @@ class DeclaredTool:
     def _refuse_failure(self, folder: Path, seconds: float | None) -> None:
         for name in (STDOUT, STDERR):
             text = (folder / name).read_text(encoding="utf-8", errors="replace") if (folder / name).is_file() else ""
-            found = search(self.source.failed, [text], seconds) if self.source.failed else []
-            if found:
-                line = text[text.rfind("\n", 0, found[0].start) + 1 :].split("\n", 1)[0]
-                raise ToolOutputError(f"its output reports a failure: {tool_files.clean_name(line)[:200]!r}")
+            for pattern, meaning in self.source.meanings.items():
+                if found := search(pattern, [text], seconds):
+                    line = text[text.rfind("\n", 0, found[0].start) + 1 :].split("\n", 1)[0]
+                    shown = f"its output reports a failure: {tool_files.clean_name(line)[:200]!r}"
+                    raise ToolOutputError(_told(meaning, found[0].groups) if meaning else shown)
 
     def _readings(self, folder: Path, seconds: float | None) -> tuple[Reading, ...]:
         """Read the figures of ``parse``. ``figures_in`` refuses negative values of metrics that cannot be negative."""
-        parse = self.source.parse
+        parse = self.source.figures
         source = folder / (parse.file if parse and parse.file else STDOUT)
         if self.source.finished:
             text = tool_files.read_text(source)
@@ -222,7 +279,10 @@ class DeclaredTool:
         if parse is None:
             return ()
         readings = figures_in(tool_files.read_text(source), parse, seconds)
-        missing = {*parse.units} - {*self.source.optional} - {reading.metric for reading in readings}
+        if self.source.distribution:
+            readings = tuple(_with_distribution(self.source.distribution, readings))
+        wanted = self.source.parse.units if self.source.parse else {}
+        missing = {*wanted} - {*self.source.optional} - {reading.metric for reading in readings}
         if missing:
             raise ToolOutputError(f"{source.name} has no {', '.join(sorted(missing))}")
         return readings
@@ -238,6 +298,35 @@ class DeclaredTool:
         if not any(count for _, count in leaves):
             raise ToolOutputError(f"{self.source.stacks} contains no samples")
         return hotspots_of(leaves, source=self.adapter.name)
+
+
+def _told(meaning: str, groups: Mapping[str, str | None]) -> str:
+    """Return the text with {GROUP} replaced by what the group matched."""
+    return re.sub(r"\{(\w+)\}", lambda match: tool_files.clean_name(groups[match[1]] or "")[:200], meaning)
+
+
+def _with_distribution(metric: str, readings: Iterable[Reading]) -> Iterator[Reading]:
+    """Yield the readings, those with names of percentiles combined to one of ``metric`` for each benchmark.
+
+    Percentiles of too few values are left out. Raises ToolOutputError if they contradict each other.
+    """
+    found: dict[str, dict[str, float]] = {}
+    for item in readings:
+        if item.metric in IN_DISTRIBUTION:
+            # Several numbers of values, such as one for each status code, are added.
+            added = item.metric == "n" and item.inner
+            value = item.inner["mean"] * item.inner["n"] if added else item.value
+            found.setdefault(item.benchmark, {})[item.metric] = value
+        else:
+            yield replace(item, inner=_known(item.inner)) if item.metric == metric else item
+    for benchmark, figures in found.items():
+        yield reading_of_distribution(metric, _known(figures), benchmark)
+
+
+def _known(figures: Mapping[str, float]) -> dict[str, float]:
+    """Return the figures of a distribution without percentiles of too few values."""
+    count = figures.get("n", math.inf)
+    return {name: value for name, value in figures.items() if are_enough(count, name)}
 
 
 _NAMES_IN = driver_command("names_in.py")
@@ -277,7 +366,8 @@ def _names(text: str) -> list[tuple[str, ...]]:
 
 def texts_of(source: ToolFile) -> list[tuple[tuple[str | int, ...], str]]:
     """Return every string of the file that contains an expression, with its location."""
-    lists: dict[tuple[str | int, ...], list[str]] = {("argv",): source.argv, ("executed",): source.executed}
+    keys = ("argv", "executed", "prepare")
+    lists: dict[tuple[str | int, ...], list[str]] = {(key,): getattr(source, key) for key in keys}
     if source.suite:
         for key in ("list_", "only", "brief"):
             lists["suite", key.rstrip("_")] = getattr(source.suite, key)
@@ -311,7 +401,7 @@ def read_tool(path: Path, readable: Readable) -> tuple[DeclaredTool | None, tupl
 
 
 def _check(draft: Draft, source: ToolFile, name: str) -> None:
-    if name in registry.MODULES:
+    if name in registry.MODULES and draft.path != registry.FILES.get(name):
         draft.complain(("name",), f"`{name}` is the name of a built-in tool", "choose another `name`")
     if not source.argv and not draft.wrong_keys(("argv",)) and "argv" not in draft.wrong_keys(()):
         draft.complain(("argv",), "`argv` is empty", 'name the program: argv: [wc, -c, "${{ with.file }}"]')
@@ -325,11 +415,21 @@ def _check(draft: Draft, source: ToolFile, name: str) -> None:
     _check_role(draft, source)
     for loc, text in texts_of(source):
         _check_text(draft, source, loc, text)
-    for key in ("finished", "failed"):
-        _check_pattern(draft, (key,), getattr(source, key))
+    _check_pattern(draft, ("finished",), source.finished)
+    _check_failed(draft, source)
     _check_names(draft, source)
-    pseudo = Step.model_construct(parse=source.parse, assert_=source.assert_)
+    pseudo = Step.model_construct(parse=source.figures, assert_=source.assert_)
     step_checks.check_parse(draft, "", pseudo, ())
+
+
+def _check_failed(draft: Draft, source: ToolFile) -> None:
+    for pattern, meaning in source.meanings.items():
+        loc = ("failed",) if isinstance(source.failed, str) else ("failed", pattern)
+        if _check_pattern(draft, loc, pattern):
+            groups = re.compile(pattern).groupindex
+            for name in set(re.findall(r"\{(\w+)\}", meaning)) - set(groups):
+                hint = did_you_mean(name, groups, "groups") or f"name it in the pattern: (?P<{name}>...)"
+                draft.complain(loc, f"the pattern has no group `{name}`", hint)
 
 
 def _check_names(draft: Draft, source: ToolFile) -> None:
@@ -339,6 +439,9 @@ def _check_names(draft: Draft, source: ToolFile) -> None:
         if "(?P<name>" not in source.suite.names:
             draft.complain(loc, "the pattern has no group `name`", "names: '^(?P<name>Bench\\S+) '")
     known = source.parse.units if source.parse else {}
+    if source.distribution and source.distribution not in known:
+        hint = did_you_mean(source.distribution, known, "metrics with a unit") or "units: {time: s}"
+        draft.complain(("distribution",), f"`units` of `parse` has no entry for `{source.distribution}`", hint)
     for index, metric in enumerate(source.optional):
         if metric not in known:
             hint = did_you_mean(metric, known, "metrics of `parse`")
@@ -371,9 +474,9 @@ def _check_outputs(draft: Draft, source: ToolFile) -> None:
 def _check_role(draft: Draft, source: ToolFile) -> None:
     if draft.wrong & {("role",), ("parse",), ("assert",), ("outputs",)}:
         return
-    if source.role == "measure" and source.parse is None:
-        hint = "parse: {regex: 'took (?P<time>[0-9.]+) ms', units: {time: ms}}"
-        draft.complain(("role",), "a tool that measures needs `parse`, which reads its figures", hint)
+    if source.suite and source.parse is None:
+        hint = "parse: {regex: '(?P<benchmark>\\S+) took (?P<time>[0-9.]+) ms', units: {time: ms}}"
+        draft.complain(("suite",), "a suite needs `parse`, which reads its figures", hint, key=True)
     if source.role == "profile" and not source.outputs:
         message = "a tool that profiles needs `outputs`, the profiles that it writes"
         draft.complain(("role",), message, "outputs: [cpu.prof]")
@@ -397,8 +500,8 @@ def _check_text(draft: Draft, source: ToolFile, loc: tuple[str | int, ...], text
         if path[0] not in NAMES:
             hint = did_you_mean(path[0], NAMES, "known names")
             draft.complain(loc, f"unknown name `{path[0]}`", hint, find=path[0])
-        elif path[0] == ONLY and loc[:2] != ("suite", "only"):
-            message = "`only` is defined only in `suite: {only: ...}`"
+        elif path[0] == ONLY and loc[:2] != ("suite", "only") and (source.role != "profile" or loc[0] == "prepare"):
+            message = "`only` is defined only in `suite: {only: ...}`, and in a tool that profiles"
             draft.complain(loc, message, "move the expression there", find=ONLY)
         elif path[0] == WITH and (len(path) < 2 or path[1] not in source.with_):
             key = path[1] if len(path) > 1 else ""
@@ -406,11 +509,13 @@ def _check_text(draft: Draft, source: ToolFile, loc: tuple[str | int, ...], text
             draft.complain(loc, f"`with` has no key `{key}`", hint, find=key or WITH)
 
 
-def _check_pattern(draft: Draft, loc: tuple[str, ...], pattern: str) -> None:
+def _check_pattern(draft: Draft, loc: tuple[str, ...], pattern: str) -> bool:
     try:
         re.compile(pattern)
     except (re.error, OverflowError, RecursionError) as error:
         draft.complain(loc, f"invalid regular expression: {error}", "use the syntax of Python's re module")
+        return False
+    return True
 
 
 SUFFIXES = (".yaml", ".yml")
@@ -428,7 +533,9 @@ def attach_tools(draft: Draft, find: FindTool) -> None:
     """Load the tool of each step that uses a tool file, and add the problems of the files to the draft."""
     read: dict[tuple[str, str], tuple[DeclaredTool | None, tuple[Problem, ...]]] = {}
     for _, step, loc in each_step(draft):
-        if step.uses and is_tool_file(step.uses):
+        if step.uses in registry.FILES:
+            step.adopt(of_perfflow(step.uses))
+        elif step.uses and is_tool_file(step.uses):
             place = draft.document.place((*loc, "uses"))
             reference = (step.uses, place.file)
             if reference not in read:
@@ -455,6 +562,15 @@ def _shown(path: Path) -> Path:
 
 def _placed(problem: Problem, place: SourcePosition) -> Problem:
     return problem if problem.place else replace(problem, place=place)
+
+
+@cache
+def of_perfflow(name: str) -> DeclaredTool:
+    """Return one of perfflow's own tools that are tool files. Raises UserError if its file is damaged."""
+    tool, problems = load_tools(registry.FILES[name])
+    if tool is None:
+        raise UserError(problems)
+    return tool
 
 
 def load_tools(path: Path, readable: Readable | None = None) -> tuple[DeclaredTool | None, tuple[Problem, ...]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import cache
 
 from perfflow.model import similar
@@ -114,9 +115,9 @@ def metrics_of_parse(parse: Parse) -> dict[str, Metric]:
     added = {}
     for name, unit in parse.units.items():
         known = METRICS.get(name)
-        dimension = known.dimension if known else (unit_of(unit) or (Dimension.COUNT, 0))[0]
-        default = known.better if known else _better_of(dimension)
-        added[name] = Metric(name, dimension, parse.better.get(name, default), bool(known and known.exact))
+        dimension = (unit_of(unit) or (Dimension.COUNT, 0))[0]
+        metric = known or Metric(name, dimension, _better_of(dimension))
+        added[name] = replace(metric, better=parse.better.get(name, metric.better))
     return added
 
 

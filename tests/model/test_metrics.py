@@ -23,6 +23,7 @@ def test_exact_metrics_are_those_that_repeat_to_the_digit() -> None:
     exact = {name for name, metric in METRICS.items() if metric.exact}
     assert exact == {
         *("heap_peak", "alloc", "allocs", "temporary_allocs", "leaked", "instructions", "binary_size"),
+        *("file_size", "text_size", "rodata_size", "data_size", "bss_size", "unpacked_size"),
         *("ad_hoc_units", "ad_hoc_events"),
         *("sql_statements", "sql_repeated", "registers", "occupancy_theoretical", "waves"),
     }
@@ -66,5 +67,5 @@ def test_comparisons_and_growth_are_plain_ratios(statistic: str) -> None:
 
 def test_statistics_fit_together() -> None:
     assert set(QUANTILES) | set(COMPARED_STATISTICS) <= set(STATISTICS)
-    assert all(float(name[1:]) / 100 == q for name, q in QUANTILES.items())
+    assert all(float(f"0.{name[1:]}") == q for name, q in QUANTILES.items())
     assert len(set(STATISTICS)) == len(STATISTICS)

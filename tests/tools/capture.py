@@ -25,7 +25,10 @@ from typing import Any
 import yaml
 
 from perfflow.execute.prepare import version
+from perfflow.tools.registry import FILES
+from tests.store.history import databases as postgres
 from tests.toolchains import node_project
+from tests.tools import servers
 from tests.tools.harness import (
     CRATE,
     DATA,
@@ -65,6 +68,9 @@ VERSIONS: Mapping[str, tuple[str, ...]] = {
     **{name: (sys.executable, "-c", ASKED % module) for name, module in OF_VENV.items()},
     "scalene": (sys.executable, "-m", "scalene", "--version"),
     "go-pprof": ("go", "env", "GOVERSION"),
+    "size": ("size", "--version"),
+    "vegeta": ("sh", "-c", "go version -m $(command -v vegeta) | grep mod"),
+    "wrk": ("dpkg-query", "--show", "--showformat=${source:Upstream-Version}", "wrk"),
     "node-profile": ("node", "--version"),
     "google-benchmark": ("dpkg-query", "--show", "--showformat=${source:Upstream-Version}", "libbenchmark-dev"),
     "triton-bench": (TORCH, "-c", "import triton; print(triton.__version__)"),
@@ -78,12 +84,20 @@ def main() -> None:
     """Build the programs and capture every case; test_golden.py then writes the golden files."""
     DEMO.mkdir(exist_ok=True)
     os.chdir(DEMO)
+    with ExitStack() as stack:
+        _capture_all(sys.argv[1:], stack)
+
+
+def _capture_all(names: list[str], stack: ExitStack) -> None:
     text = (HERE / "captures.yaml").read_text()
-    for word, place in WORDS.items():
+    served = {"$SERVER": servers.address()}
+    if "pgbench" in names:
+        served["$POSTGRES"] = stack.enter_context(postgres.server())
+    for word, place in {**WORDS, **served}.items():
         text = text.replace(word, str(place))
     cases = yaml.safe_load(text)
-    _build(sys.argv[1:])
-    for word in sys.argv[1:] or [name for name in cases if name not in APART]:
+    _build(names)
+    for word in names or [name for name in cases if name not in APART]:
         if word == "cargo":
             _capture_crates()
             continue
@@ -109,8 +123,12 @@ APART = {
     "node-profile",
     "nsys",
     "nvcc",
+    "pgbench",
+    "size",
     "torch",
     "triton-bench",
+    "vegeta",
+    "wrk",
 }
 """Tools that are only captured if they are named, since they must be installed first, or built for."""
 
@@ -133,6 +151,8 @@ def _build(names: list[str]) -> None:
     (DEMO / "broken.py").write_text((DEMO / "speed.py").read_text().replace("assert benchmark", "assert not benchmark"))
     (DEMO / "bench.py").write_text("import triton.testing\n\ntriton.testing.do_bench(lambda: None)\n")
     asv_suite(DEMO / "asv")
+    (DEMO / "package").mkdir(exist_ok=True)
+    (DEMO / "package" / "package.json").write_text('{"name": "demo", "version": "1.0.0"}\n')
     if {"node-bench", "node-profile"} & {*names}:
         os.chdir(node_project(DEMO / "node"))
     if {"go-bench", "go-pprof"} & {*names}:
@@ -180,7 +200,7 @@ def _version(name: str) -> str:
     if name == "nvcc":
         return version(call_of(name, DEMO).program)
     argv = VERSIONS.get(name, (PYTHON, "--version"))
-    if adapter.program:
+    if adapter.program and name not in VERSIONS:
         argv = (call_of(name, DEMO, str(DEMO / "hot")).program, *adapter.program.version)
     printed = subprocess.run(argv, capture_output=True, text=True, check=True).stdout
     # cc (Debian 12.2.0-14) 12.2.0
@@ -211,6 +231,8 @@ def _capture(name: str, target: Path, command: list[str] | None = None, **option
 
 def _is_read(name: str, file: Path) -> bool:
     """Return whether a parser reads the file: binary files and criterion's own statistics are not parsed."""
+    if name in FILES:
+        return file.name in {"stdout", "stderr"} and bool(file.stat().st_size)
     if file.name.endswith((".json.gz", ".pb.gz")):
         return True
     program = (
@@ -231,6 +253,7 @@ def _of_no_machine(content: bytes) -> bytes:
         content = content.replace(f"{Path(MOJO).parent}/".encode(), b"/opt/mojo/bin/")
     tools = re.escape(str(Path(__file__).parents[2] / "perfflow/tools").encode())
     content = re.sub(tools + rb"/(\w+/)?drivers", DRIVERS, content)
+    content = content.replace(str(EXAMPLES.parent).encode(), b"/opt/perfflow")
     content = content.replace(str(Path.home()).encode(), b"/home/demo")
     if content.startswith(b'{"reason":"compiler-artifact"'):
         # Only programs are read, not the many crates of a registry.

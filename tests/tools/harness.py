@@ -122,6 +122,9 @@ def run_call(name: str, call: Call, env: dict[str, str] | None = None) -> Ran:
     for step in adapter.build.preparations(call):
         if status := start(step, call.folder, env):
             return Ran(status, call, adapter)
+    for step in adapter.build.before_each(call):
+        if status := start(step, call.folder, env):
+            return Ran(status, call, adapter)
     sampler: subprocess.Popen[bytes] | None = None
     for step in adapter.invocations(call):
         if step.beside:

@@ -10,6 +10,7 @@ candidate of the optimize stage would change (``changes``); what this machine la
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -182,10 +183,15 @@ def _commands(context: TreeContext, planned: Planned) -> dict[str, dict[str, lis
         try:
             prepared = ready(context, planned, side, Path("<folder>"), first_count(context, planned))
             argv[side.value] = list(prepared.shown)
-            first[side.value] = [invocation.argv[-1] for invocation in prepared.first]
+            first[side.value] = [_written(invocation.argv) for invocation in prepared.first]
         except StepError as error:
             argv[side.value] = [f"<{error}>"]
     return {"argv": argv} | ({"prepare": first} if any(first.values()) else {})
+
+
+def _written(argv: tuple[str, ...]) -> str:
+    """Return the text of a shell, or the words of another program."""
+    return argv[-1] if prepare.is_bash(argv) else shlex.join(argv)
 
 
 WORKFLOW, TOOL = "workflow", "tool"
