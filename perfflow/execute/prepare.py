@@ -336,13 +336,20 @@ def _stdout(planned: Planned, side: Side, variables: Mapping[str, Any], cwd: Pat
 
 
 def _watched(context: TreeContext, planned: Planned, side: Side, folder: Path) -> ReadyProcess | None:
-    """Return the watched step, prepared with its larger ``ops``, which shows the loop rather than the start-up."""
+    """Return the watched step, prepared with its larger ``ops``, which shows the loop rather than the start-up.
+
+    Of a tool that makes its command line itself, this is the first process of its call.
+    """
     if not planned.watches:
         return None
     source = context.plan.by_id[planned.watches]
     source_side = side if source.step.candidate else Side.BASELINE
     counts = operations(context, source)
-    return ready(context, source, source_side, folder, counts[-1] if counts else None)
+    found = ready(context, source, source_side, folder, counts[-1] if counts else None)
+    if found.argv or (source.tool and source.tool.is_suite):
+        return found
+    first = found.invocations()[0]
+    return replace(found, argv=first.argv, env={**found.env, **first.env})
 
 
 def operations(context: TreeContext, planned: Planned) -> list[int]:

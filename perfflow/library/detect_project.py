@@ -27,12 +27,13 @@ class ProjectKind(StrEnum):
     MAVEN = "maven"
     GRADLE = "gradle"
     CMAKE = "cmake"
+    SERVICE = "service"
     COMMAND = "command"
 
 
 LOOKED_FOR = (
     "Cargo.toml (criterion, divan, libtest, programs), Google Benchmark (CMake, Make), asv.conf.json, "
-    "pytest-benchmark, pyperf, go.mod, package.json, pom.xml, build.gradle, CMakeLists.txt"
+    "pytest-benchmark, pyperf, go.mod, package.json, pom.xml, build.gradle, CMakeLists.txt, HTTP servers of Python"
 )
 """Files that identify the kinds, for messages."""
 
@@ -183,6 +184,26 @@ def package(files: ProjectFiles) -> Mapping[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
+_SERVES: Mapping[str, re.Pattern[str]] = {
+    ".py": re.compile(
+        r"\b(?:(?:Threading)?HTTPServer|TCPServer|Flask|FastAPI|Starlette|Sanic|Bottle)\("
+        r"|\b(?:start_server|uvicorn\.run|web\.run_app|serve_forever)\("
+    ),
+    ".js": re.compile(r"\bcreateServer\(|\.listen\("),
+    ".go": re.compile(r"\b(?:ListenAndServe(?:TLS)?|http\.Serve)\("),
+}
+"""What a program that serves requests calls, by the ending of its file."""
+_STARTS = {".py": "__main__", ".js": "", ".go": "func main("}
+_DEEPEST_SERVER = 1
+
+
+def servers(files: ProjectFiles, ending: str) -> list[str]:
+    """Return the programs near the top that serve requests, by the ending of their file."""
+    found = files.having(_STARTS[ending], ending)
+    near = ((path, text) for path, text in found if path.count("/") <= _DEEPEST_SERVER and "test" not in path)
+    return [path for path, text in near if _SERVES[ending].search(text)]
+
+
 def _google(files: ProjectFiles) -> list[str]:
     built = google_program(files)
     return [built.program, *built.others] if built else []
@@ -214,5 +235,6 @@ _LOOKS: Mapping[ProjectKind, Callable[[ProjectFiles], list[str] | Iterator[str]]
     ProjectKind.MAVEN: _named("pom.xml"),
     ProjectKind.GRADLE: _named("build.gradle", "build.gradle.kts"),
     ProjectKind.CMAKE: _cmake,
+    ProjectKind.SERVICE: lambda files: servers(files, ".py"),
 }
 """How each kind is detected, the most specific first."""

@@ -9,6 +9,7 @@ import json
 import os
 import re
 import shlex
+import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
@@ -343,6 +344,30 @@ def _measured(
     return Starter("command", values, files.folder.name, about)
 
 
+_NODE = ("node", "--perf-basic-prof-only-functions")
+_LOADS = ("oha", "vegeta", "wrk")
+"""Tools that send requests, the best first."""
+
+
+def _of_service(files: ProjectFiles, command: str) -> Starter:
+    if not command and not (programs := detect_project.servers(files, ".py")):
+        raise UserError.of("no Python file here serves requests", "name the server: --command './server --port $PORT'")
+    words = command.split()
+    language = "python" if not command or is_interpreter(words[0]) else "node" if words[0] == "node" else "native"
+    return _serving(files, command or shlex.join(["python3", programs[0]]), language)
+
+
+def _serving(files: ProjectFiles, command: str, language: str, build: str = "") -> Starter:
+    """Return a workflow for a server in the background, to which a tool that is installed sends requests."""
+    load = next((tool for tool in _LOADS if shutil.which(tool)), _LOADS[0])
+    values = {"command": command, "build": build, "language": language, "load": load}
+    note = "the server must listen on the port in $PORT, which perfflow chooses; see `build` in the file"
+    missing = "" if shutil.which(load) else f"; {load} sends the requests, and is not installed"
+    return Starter(
+        "service", values, files.folder.name, f"the server `{command}`, under load of {load}", note + missing
+    )
+
+
 def _of_google(files: ProjectFiles, command: str) -> Starter:
     built = BuiltProgram(command, "") if command else detect_project.google_program(files)
     if built is None:
@@ -400,6 +425,9 @@ def _of_go(files: ProjectFiles, command: str) -> Starter:
     if not command and tested:
         return _go_suite(files, name, tested)
     build = ""
+    if not command and detect_project.servers(files, ".go")[:1] == ["main.go"]:
+        build = f"go build -o build/{fit(name)} ."
+        return replace(_serving(files, f"build/{fit(name)}", "native", build), name=name)
     if not command and files.text("main.go"):
         build, command = f"go build -o build/{fit(name)} .", f"build/{fit(name)}"
     starter = _measured(files, command or "go test -count=1 ./...", build, "a command of a Go project", language="go")
@@ -435,6 +463,9 @@ def _of_node(files: ProjectFiles, command: str) -> Starter:
     asked = {**_mapping(package, "dependencies"), **_mapping(package, "devDependencies")}
     if not command and (suite := _node_suite(files, name, asked)):
         return suite
+    served = detect_project.servers(files, ".js")
+    if not (command or script) and (main in served or (not is_there and served)):
+        return replace(_serving(files, shlex.join([*_NODE, str(main) if is_there else served[0]]), "node"), name=name)
     if script and not command:
         _require_fixed_work(guess, next((library for library in _OF_NODE if library in asked), ""))
     starter = _measured(files, command or guess, "", "a command of a Node.js project", language="node")
@@ -522,4 +553,5 @@ _STARTERS: Mapping[ProjectKind, Callable[[ProjectFiles, str], Starter]] = {
     ProjectKind.MAVEN: _of_maven,
     ProjectKind.GRADLE: _of_gradle,
     ProjectKind.CMAKE: _of_cmake,
+    ProjectKind.SERVICE: _of_service,
 }

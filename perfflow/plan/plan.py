@@ -387,6 +387,7 @@ def _with_source(
             draft.complain(loc, f"step `{item.step.id}` has no command", hint)
         return item
     sources = [other for other in commands.get(item.benchmark, ()) if other.id != item.id]
+    sources = sources or _loads_of(item, planned)
     measuring = [other for other in sources if other.role is Role.MEASURE] or sources
     if measuring:
         return replace(item, watches=measuring[0].id)
@@ -400,6 +401,13 @@ def _with_source(
         message = f"no step measures `{item.benchmark}` with a command that this step could run"
         draft.complain((*loc, "benchmark"), message, hint)
     return item
+
+
+def _loads_of(item: Planned, planned: Sequence[Planned]) -> list[Planned]:
+    """Return the steps that send requests to the process which a profiler attaches to, by a tool with no command."""
+    attaches = "pid" in item.step.with_
+    steps = (other for other in planned if attaches and other.benchmark == item.benchmark and other.tool)
+    return [other for other in steps if other.tool and not (other.tool.is_suite or other.tool.takes_command)]
 
 
 def _is_of_commands(draft: Draft, item: Planned, commands: Collection[str]) -> bool:

@@ -195,6 +195,7 @@ def page_of(result: Result, most: int = MOST_ROWS) -> Page:
         kernels_of(result) if result.kernels else None,
     )
     noted = tuple(notes(result))
+    latencies = {(row.name, "time") for row in rows if row.metric == "service_cpu"}
     return Page(
         template=result.run.template,
         component=result.run.component,
@@ -212,8 +213,16 @@ def page_of(result: Result, most: int = MOST_ROWS) -> Page:
         cautions=(*_about_part(result), *result.run.warnings, *(str(note) for note in noted if note.is_caution)),
         compared=any(row.decision for row in rows) or bool(result.across_gpus),
         comparisons=tuple(comparison_of(row, criteria, _marks(result)) for row in compared.shown),
-        figures=tuple(line for row in measured.shown for line in figures_of(row, criteria)),
-        further=tuple(line for row in further.shown for line in figures_of(row, criteria)),
+        figures=tuple(
+            line
+            for row in measured.shown
+            for line in figures_of(row, criteria, is_latency=(row.name, row.metric) in latencies)
+        ),
+        further=tuple(
+            line
+            for row in further.shown
+            for line in figures_of(row, criteria, is_latency=(row.name, row.metric) in latencies)
+        ),
         growth=tuple(growth_lines(result)),
         joined=tuple(joined_of(result)),
         profiles=tuple(_profiles(result.hotspots)),
@@ -221,8 +230,16 @@ def page_of(result: Result, most: int = MOST_ROWS) -> Page:
         kernels=kernels,
         counters=counted(rows, criteria),
         ledger=ledger,
-        before=tuple(line for row in before.shown for line in figures_of(row, criteria)),
-        after=tuple(line for row in after.shown for line in figures_of(row, criteria)),
+        before=tuple(
+            line
+            for row in before.shown
+            for line in figures_of(row, criteria, is_latency=(row.name, row.metric) in latencies)
+        ),
+        after=tuple(
+            line
+            for row in after.shown
+            for line in figures_of(row, criteria, is_latency=(row.name, row.metric) in latencies)
+        ),
         requirements=tuple(_requirements(targets.shown, criteria, rows)),
         findings=findings,
         checks=tuple((CHECK_SYMBOLS[item.status], item.id, item.status, item.detail) for item in result.verification),

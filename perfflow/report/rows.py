@@ -242,13 +242,17 @@ def _decision(row: Benchmark, criteria: Criteria) -> tuple[str, list[str], str]:
     return decision, marks, remark
 
 
-def figures_of(row: Benchmark, criteria: Criteria) -> Iterator[FigureLine]:
-    """Yield the row's own statistic, and the 99th percentile if each process took many values."""
+def figures_of(row: Benchmark, criteria: Criteria, *, is_latency: bool = False) -> Iterator[FigureLine]:
+    """Yield the row's own statistic, and the 99th percentile if each process took many values.
+
+    ``is_latency``: it is the time of requests to a service.
+    """
     dimension = _dimension(row, criteria)
     metric = in_words(row.metric)
     name = metric if row.statistic == "value" else f"{metric} {row.statistic}"
     name += f" ({IGNORED})" if row.ignored else ""
-    first = row.gating or shown_though_ignored(row)
+    # What a request costs a service decides, and whoever waits for the answer looks at its latency.
+    first = row.gating or shown_though_ignored(row) or is_latency
     change = NOTHING
     if row.change and row.change.value is not None:
         text = format_change(row.change.value)

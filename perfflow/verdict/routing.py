@@ -331,7 +331,8 @@ def _named(globs: tuple[str, ...], name: str, file: str) -> bool:
     if _BARE.fullmatch(name) and is_own(file) and not _OF_PYTHON.match(file):
         return False
     forms = (name, re.sub(r" \([^()]*\)$", "", name), name.partition("@")[0], name.partition("(")[0])
-    return any(_pattern(globs).fullmatch(form) for form in forms)
+    # Without globs, the pattern would match what is left of `(anonymous)`.
+    return bool(globs) and any(_pattern(globs).fullmatch(form) for form in forms)
 
 
 def _grown(condition: ProvenGrowth, found: Findings, benchmark: str) -> Iterator[str]:

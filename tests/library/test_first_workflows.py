@@ -41,6 +41,9 @@ GO_TEST = (
     'package speed\n\nimport "testing"\n\nfunc BenchmarkParse(b *testing.B) {\n\tfor i := 0; i < b.N; i++ {\n\t}\n}\n'
 )
 
+SERVER = "from http.server import HTTPServer\n\nif __name__ == '__main__':\n    HTTPServer(('', 8000), None)\n"
+GO_SERVER = 'package main\n\nfunc main() {\n\thttp.ListenAndServe(":8000", nil)\n}\n'
+
 Files = Mapping[str, str]
 PROJECTS: list[tuple[Files, ProjectKind, str]] = [
     ({"tests/test_a.py": TEST}, ProjectKind.PYTEST, "tests/test_a.py"),
@@ -68,6 +71,9 @@ PROJECTS: list[tuple[Files, ProjectKind, str]] = [
     ({"package.json": '{"devDependencies": {"vitest": "4"}}', "a.bench.ts": ""}, ProjectKind.NODE, "uses: node-bench"),
     ({"pom.xml": "<project/>"}, ProjectKind.MAVEN, "mvn -q test"),
     ({"build.gradle.kts": ""}, ProjectKind.GRADLE, "gradle --quiet --no-daemon test"),
+    ({"app/server.py": SERVER}, ProjectKind.SERVICE, "exec python3 app/server.py"),
+    ({"package.json": '{"main": "s.js"}', "s.js": "createServer(f).listen(1)"}, ProjectKind.NODE, "background: true"),
+    ({"go.mod": "module example.org/speed\n", "main.go": GO_SERVER}, ProjectKind.GO, "needs: [compile]"),
     ({"Cargo.toml": CARGO, "benches/old.rs": "#[bench]\nfn b() {}\n"}, ProjectKind.CARGO, 'bench: ["old"]'),
 ]
 
@@ -102,8 +108,8 @@ def test_the_kind_is_told_by_files_and_its_workflow_can_run(
     assert part in found.text
     assert "@" not in found.text.replace("@REV", "")
     assert written(tmp_path, found).problems == ()
-    measures_program = (
-        kind in (ProjectKind.NODE, ProjectKind.MAVEN, ProjectKind.GRADLE) and "node-bench" not in found.text
+    measures_program = kind in (ProjectKind.NODE, ProjectKind.MAVEN, ProjectKind.GRADLE) and not any(
+        word in found.text for word in ("node-bench", "background")
     )
     assert ("so this measures a command" in found.note) == measures_program
 

@@ -238,6 +238,7 @@ MISS: list[tuple[str, Evidence]] = [
     ("python-loop-over-array", slow("smooth", 0.09, hits(10_000), LOOP)),
     ("text-added-in-a-loop", slow("render", 0.09, hits(9), [Use.TEXT])),
     ("parsed-or-compiled-again", hot("raw_decode", 0.9, file="own/json/decoder.py", line=3)),
+    ("parsed-or-compiled-again", hot("(anonymous)", 0.9, file="server.js", line=4)),
     ("parsed-or-compiled-again", hot("raw_decode", 0.09, file="/usr/lib/python3.11/json/decoder.py")),
     ("memory-kept-without-bound", slow("parse", 0.5, blocks(999), [Use.UNBOUNDED], unit="bytes", source="tracemalloc")),
     # Total allocations over the whole run may already be freed.
