@@ -175,10 +175,10 @@ def manifest(files: ProjectFiles, path: str = "Cargo.toml") -> dict[str, Any]:
         raise ValueError("its values are nested too deeply") from error
 
 
-def package(files: ProjectFiles) -> Mapping[str, Any]:
+def package(files: ProjectFiles, path: str = "package.json") -> Mapping[str, Any]:
     """Return the data of package.json, empty if it is missing or invalid."""
     try:
-        found = json.loads(files.text("package.json") or "{}")
+        found = json.loads(files.text(path) or "{}")
     except (ValueError, RecursionError):
         return {}
     return found if isinstance(found, dict) else {}

@@ -460,7 +460,9 @@ def _of_node(files: ProjectFiles, command: str) -> Starter:
     guess = f"npm run --silent {script}" if script else other
     name = package.get("name")
     name = name if isinstance(name, str) else files.folder.name
-    asked = {**_mapping(package, "dependencies"), **_mapping(package, "devDependencies")}
+    # Those of all packages of a workspace: their folders may have the benchmarks.
+    packages = [detect_project.package(files, path) for path in files.named("/package.json")]
+    asked = {name: each for of in packages for key in _ASKED for name, each in _mapping(of, key).items()}
     if not command and (suite := _node_suite(files, name, asked)):
         return suite
     served = detect_project.servers(files, ".js")
@@ -486,6 +488,9 @@ def _node_suite(files: ProjectFiles, name: str, asked: Mapping[str, Any]) -> Sta
         values = {"sources": [], "node_args": "", "runner": "vitest"}
         return Starter("node-bench", values, name, "the benchmarks of `vitest bench`")
     return None
+
+
+_ASKED = ("dependencies", "devDependencies")
 
 
 def _mapping(package: Mapping[str, Any], key: str) -> Mapping[str, Any]:

@@ -68,6 +68,10 @@ PROJECTS: list[tuple[Files, ProjectKind, str]] = [
     ({"package.json": "["}, ProjectKind.NODE, "npm test"),
     ({"package.json": TINYBENCH, "b/a.ts": "import {Bench} from 'tinybench'"}, ProjectKind.NODE, "--import tsx"),
     ({"package.json": TINYBENCH, "b/a.js": "import {Bench} from 'tinybench'"}, ProjectKind.NODE, 'file: ["b/a.js"]'),
+    (
+        {"package.json": '{"workspaces": ["p/*"]}', "p/a/package.json": TINYBENCH, "p/a/b.js": "require('tinybench')"},
+        *(ProjectKind.NODE, 'file: ["p/a/b.js"]'),
+    ),
     ({"package.json": '{"devDependencies": {"vitest": "4"}}', "a.bench.ts": ""}, ProjectKind.NODE, "uses: node-bench"),
     ({"pom.xml": "<project/>"}, ProjectKind.MAVEN, "mvn -q test"),
     ({"build.gradle.kts": ""}, ProjectKind.GRADLE, "gradle --quiet --no-daemon test"),
