@@ -49,7 +49,9 @@ SECTIONS = sections()
 
 def test_there_is_a_section_for_each_tool() -> None:
     assert set(SECTIONS) == {*registry.MODULES, "auto"}
-    listed = re.findall(r"\(tools/([a-z]+)\.md#([a-z0-9-]+)\)", (ROOT / "docs" / "tools.md").read_text().split("## ")[0])
+    listed = re.findall(
+        r"\(tools/([a-z]+)\.md#([a-z0-9-]+)\)", (ROOT / "docs" / "tools.md").read_text().split("## ")[0]
+    )
     assert {name: family for family, name in listed} == {
         name: module.split(".")[2] for name, module in registry.MODULES.items()
     }

@@ -68,6 +68,7 @@ PROJECTS: list[tuple[Files, ProjectKind, str]] = [
     ({"package.json": '{"devDependencies": {"vitest": "4"}}', "a.bench.ts": ""}, ProjectKind.NODE, "uses: node-bench"),
     ({"pom.xml": "<project/>"}, ProjectKind.MAVEN, "mvn -q test"),
     ({"build.gradle.kts": ""}, ProjectKind.GRADLE, "gradle --quiet --no-daemon test"),
+    ({"shop.db": "", "q/total.sql": "-- all\n SELECT 1"}, ProjectKind.SQLITE, 'script: "q/total.sql"'),
     ({"Cargo.toml": CARGO, "benches/old.rs": "#[bench]\nfn b() {}\n"}, ProjectKind.CARGO, 'bench: ["old"]'),
 ]
 
@@ -151,6 +152,31 @@ def test_a_command_gets_a_profiler_that_fits_it(tmp_path: Path) -> None:
     assert found.about == "a Python command"
     assert "#- {id: heap, uses: tracemalloc, benchmark: program}" in found.text
     assert "#- {id: heap, uses: massif, benchmark: program}" in begun(tmp_path, command="./main").text
+
+
+@pytest.mark.parametrize(
+    ("command", "clean"),
+    [
+        ("make -j 4", "make clean"),
+        ("cargo build --release", "cargo clean"),
+        ("cmake --build out -j", "cmake --build out --target clean"),
+        ("make bench", ""),
+        ("make && ./bench", ""),
+    ],
+)
+def test_a_build_that_would_do_nothing_again_is_cleaned_before_each_sample(
+    command: str, clean: str, tmp_path: Path
+) -> None:
+    make(tmp_path, {"Makefile": "all: main\nclean:\n\trm main\n"})
+    found = begun(tmp_path, command=command)
+    assert ("uses: build-time" in found.text) == bool(clean)
+    assert f'clean: "{clean}"' in found.text or not clean
+    assert written(tmp_path, found).problems == ()
+
+
+def test_scripts_that_do_not_begin_with_a_query_are_left_out(tmp_path: Path) -> None:
+    make(tmp_path, {"shop.sqlite": "", "make.sql": "create table a(b)", "blank.sql": " " * 10**6, "q.sql": "with a as"})
+    assert re.findall(r'script: "(.*)"', begun(tmp_path).text) == ["q.sql"]
 
 
 @pytest.mark.parametrize("name", [".venv", "venv", "node_modules"])
