@@ -91,7 +91,7 @@ NAMING = {
     "model/similar.py": "what a word of another program means here",
 }
 """Where tools are called by their names outside of ``tools``, and why."""
-WORDS = {"command", "stream"}
+WORDS = {"command", "size", "stream"}
 """Names of tools that are ordinary keys as well."""
 
 

@@ -28,12 +28,14 @@ class ProjectKind(StrEnum):
     GRADLE = "gradle"
     CMAKE = "cmake"
     SERVICE = "service"
+    SQLITE = "sqlite"
     COMMAND = "command"
 
 
 LOOKED_FOR = (
     "Cargo.toml (criterion, divan, libtest, programs), Google Benchmark (CMake, Make), asv.conf.json, "
-    "pytest-benchmark, pyperf, go.mod, package.json, pom.xml, build.gradle, CMakeLists.txt, HTTP servers of Python"
+    "pytest-benchmark, pyperf, go.mod, package.json, pom.xml, build.gradle, CMakeLists.txt, "
+    "HTTP servers of Python, queries in .sql beside an SQLite database"
 )
 """Files that identify the kinds, for messages."""
 
@@ -49,6 +51,7 @@ _NAME = re.compile(r"[\w.+-]+")
 _RULE = re.compile(r"([\w./+-]+)\s*:(?!=)")
 _GOAL = re.compile(r"^(all|build)\s*:(?!=)", re.MULTILINE)
 _LIBRARY = "-lbenchmark"
+_QUERY = re.compile(r"(?:\s|--[^\n]*\n)*(?:select|with)\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -161,6 +164,22 @@ def _by_make(files: ProjectFiles) -> BuiltProgram | None:
     return BuiltProgram(f"./{programs[0]}", f"make {programs[0]}", tuple(f"./{name}" for name in programs[1:]))
 
 
+def databases(files: ProjectFiles) -> list[str]:
+    """Return the files with names of SQLite databases."""
+    return files.named(".db", ".sqlite", ".sqlite3")
+
+
+def queries(files: ProjectFiles) -> list[str]:
+    """Return the SQL scripts that begin with a query, if there is a database; other scripts may run only once."""
+    texts = files.having("", ".sql") if databases(files) else ()
+    return [path for path, text in texts if _QUERY.match(text)]
+
+
+def cleans_by_make(files: ProjectFiles) -> bool:
+    """Return whether the Makefile has a goal `clean`."""
+    return bool(re.search(r"^clean\s*:", _makefile(files), re.MULTILINE))
+
+
 def make_goal(files: ProjectFiles) -> str:
     """Return the Makefile goal that builds everything, '' if there is none."""
     found = _GOAL.search(_makefile(files))
@@ -236,5 +255,6 @@ _LOOKS: Mapping[ProjectKind, Callable[[ProjectFiles], list[str] | Iterator[str]]
     ProjectKind.GRADLE: _named("build.gradle", "build.gradle.kts"),
     ProjectKind.CMAKE: _cmake,
     ProjectKind.SERVICE: lambda files: servers(files, ".py"),
+    ProjectKind.SQLITE: queries,
 }
 """How each kind is detected, the most specific first."""

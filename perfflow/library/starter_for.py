@@ -23,6 +23,7 @@ from perfflow.library.detect_project import LOOKED_FOR, BuiltProgram, DetectedPr
 from perfflow.library.project_files import ProjectFiles, can_be_named
 from perfflow.model.errors import UserError
 from perfflow.tools.python_command import is_interpreter
+from perfflow.tools.tool_files import why
 from perfflow.trees.python_layout import import_folders
 from perfflow.trees.shared_installs import Prepared, faults, is_installed
 from perfflow.trees.slots import ENVIRONMENTS
@@ -236,7 +237,7 @@ def start(folder: Path, root: Path, *, kind: ProjectKind | None, command: str, n
     files = ProjectFiles(folder)
     kinds = detect_project.kinds(files)
     chosen = kind or _chosen(kinds, command)
-    starter = _STARTERS[chosen](files, command)
+    starter = _of_build(files, command) or _STARTERS[chosen](files, command)
     given, name = name, _without_suffix(name)
     final = name or _own(fit(starter.name) or "perf")
     if given and (not name or fit(name) != name):
@@ -366,6 +367,34 @@ def _serving(files: ProjectFiles, command: str, language: str, build: str = "") 
     return Starter(
         "service", values, files.folder.name, f"the server `{command}`, under load of {load}", note + missing
     )
+
+
+_CLEANING: Mapping[str, str] = {
+    r"make(?: -j ?\d*| all| build)*": "make clean",
+    r"cargo build(?: -\S+)*": "cargo clean",
+    r"cmake --build (?P<folder>[\w./-]+)(?: -.*)?": "cmake --build {folder} --target clean",
+    r"ninja(?: -j ?\d*)*": "ninja -t clean",
+}
+"""Commands that only build, each with the one that removes what it built."""
+
+
+def _of_build(files: ProjectFiles, command: str) -> Starter | None:
+    """Return a workflow for the time of a build, which would do nothing the second time; None for other commands."""
+    clean = why(command, {rf"\A{pattern}\Z": clean for pattern, clean in _CLEANING.items()})
+    if not clean or (command.startswith("make") and not detect_project.cleans_by_make(files)):
+        return None
+    values = {"command": command, "clean": clean}
+    return Starter("build-time", values, f"{files.folder.name}-build", f"the time of the build `{command}`")
+
+
+def _of_sqlite(files: ProjectFiles, command: str) -> Starter:
+    scripts = detect_project.queries(files)[:_MOST_PATHS]
+    if command or not scripts:
+        hint = "run perfflow init beside an SQLite database (.db, .sqlite) and scripts (.sql), without --command"
+        raise UserError.of("no SQL script here begins with a query, or --command was given", hint)
+    database = detect_project.databases(files)[0]
+    values = {"scripts": list(_with_ids(scripts)), "database": database}
+    return Starter("sqlite3", values, files.folder.name, f"the queries {', '.join(scripts[:3])} on {database}")
 
 
 def _of_google(files: ProjectFiles, command: str) -> Starter:
@@ -559,4 +588,5 @@ _STARTERS: Mapping[ProjectKind, Callable[[ProjectFiles, str], Starter]] = {
     ProjectKind.GRADLE: _of_gradle,
     ProjectKind.CMAKE: _of_cmake,
     ProjectKind.SERVICE: _of_service,
+    ProjectKind.SQLITE: _of_sqlite,
 }

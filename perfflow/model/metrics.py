@@ -174,7 +174,7 @@ _OTHER_WORDS: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(("allocations", "mallocs"), ("allocs",)),
     **dict.fromkeys(("ops", "opspersecond", "qps", "rps", "tps", "iops", "frequency"), ("rate",)),
     **dict.fromkeys(("bytespersecond", "mbps"), ("throughput",)),
-    **dict.fromkeys(("size", "filesize", "binsize"), ("binary_size",)),
+    **dict.fromkeys(("size", "filesize", "binsize"), ("binary_size", "file_size")),
     **dict.fromkeys(("insns", "instrs", "instructioncount"), ("instructions",)),
 }
 """Other names of a metric, without separators -> perfflow's. Similarity of letters would suggest `time` for `mem`."""

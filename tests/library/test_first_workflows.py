@@ -78,6 +78,7 @@ PROJECTS: list[tuple[Files, ProjectKind, str]] = [
     ({"app/server.py": SERVER}, ProjectKind.SERVICE, "exec python3 app/server.py"),
     ({"package.json": '{"main": "s.js"}', "s.js": "createServer(f).listen(1)"}, ProjectKind.NODE, "background: true"),
     ({"go.mod": "module example.org/speed\n", "main.go": GO_SERVER}, ProjectKind.GO, "needs: [compile]"),
+    ({"shop.db": "", "q/total.sql": "-- all\n SELECT 1"}, ProjectKind.SQLITE, 'script: "q/total.sql"'),
     ({"Cargo.toml": CARGO, "benches/old.rs": "#[bench]\nfn b() {}\n"}, ProjectKind.CARGO, 'bench: ["old"]'),
 ]
 
@@ -161,6 +162,31 @@ def test_a_command_gets_a_profiler_that_fits_it(tmp_path: Path) -> None:
     assert found.about == "a Python command"
     assert "#- {id: heap, uses: tracemalloc, benchmark: program}" in found.text
     assert "#- {id: heap, uses: massif, benchmark: program}" in begun(tmp_path, command="./main").text
+
+
+@pytest.mark.parametrize(
+    ("command", "clean"),
+    [
+        ("make -j 4", "make clean"),
+        ("cargo build --release", "cargo clean"),
+        ("cmake --build out -j", "cmake --build out --target clean"),
+        ("make bench", ""),
+        ("make && ./bench", ""),
+    ],
+)
+def test_a_build_that_would_do_nothing_again_is_cleaned_before_each_sample(
+    command: str, clean: str, tmp_path: Path
+) -> None:
+    make(tmp_path, {"Makefile": "all: main\nclean:\n\trm main\n"})
+    found = begun(tmp_path, command=command)
+    assert ("uses: build-time" in found.text) == bool(clean)
+    assert f'clean: "{clean}"' in found.text or not clean
+    assert written(tmp_path, found).problems == ()
+
+
+def test_scripts_that_do_not_begin_with_a_query_are_left_out(tmp_path: Path) -> None:
+    make(tmp_path, {"shop.sqlite": "", "make.sql": "create table a(b)", "blank.sql": " " * 10**6, "q.sql": "with a as"})
+    assert re.findall(r'script: "(.*)"', begun(tmp_path).text) == ["q.sql"]
 
 
 @pytest.mark.parametrize("name", [".venv", "venv", "node_modules"])

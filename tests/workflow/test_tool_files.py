@@ -6,7 +6,7 @@ import json
 import re
 import shutil
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from perfflow.model.errors import ToolOutputError
-from perfflow.model.readings import Usage
+from perfflow.model.readings import Reading, Usage
 from perfflow.session.open_workflow import open_workflow
 from perfflow.session.session import digest
 from perfflow.tools.adapter import Adapter, Call, Effort, Role
@@ -258,3 +258,138 @@ def test_a_mistake_about_names_has_a_place(old: str, new: str, said: str, tmp_pa
     tool, problems = declared_tool.load_tools(tmp_path / "tool.yaml")
     assert tool is None
     assert any(said in problem.message and problem.place for problem in problems), problems
+
+
+PERCENTILES = """\
+perfflow-tool: 1
+argv: ["true"]
+parse:
+  json:
+    p50: times.p50
+    p99: times["p99"]
+    p999: times["p99.9"]
+    n: status[]
+    rate: rate
+  units: {time: ms, rate: 1/s}
+distribution: time
+failed:
+  '"error": "(?P<why>[^"]*)", "count": (?P<count>\\d+)': "{count} failed: {why}"
+  'ERROR': ""
+"""
+
+
+ALL = {"p50", "p99", "p999"}
+
+
+def read(folder: Path, text: str, printed: str) -> dict[str, Reading]:
+    tool = tool_of(folder, text)
+    (folder / "stdout").write_text(printed)
+    parsed = tool.parse(Call(tool.options(), folder), Usage(wall=1.0))
+    return {item.metric: item for item in parsed.readings}
+
+
+@pytest.mark.parametrize(
+    ("statuses", "known"), [({"200": 999}, {"p50"}), ({"200": 900, "204": 100}, {"p50", "p99"}), ({"200": 10**4}, ALL)]
+)
+def test_percentiles_of_a_process_are_one_reading_without_those_of_too_few_values(
+    statuses: Mapping[str, int], known: Collection[str], tmp_path: Path
+) -> None:
+    printed = {"times": {"p50": 2, "p99": 3, "p99.9": 4}, "status": statuses, "rate": 7}
+    found = read(tmp_path, PERCENTILES, json.dumps(printed))
+    assert found.keys() == {"time", "rate"} == tool_of(tmp_path, PERCENTILES).metrics.keys()
+    assert found["rate"].value == 7
+    assert (found["time"].value, found["time"].statistic) == (0.002, "p50")
+    assert found["time"].inner.keys() == {*known, "n"}
+    assert found["time"].inner["n"] == sum(statuses.values())
+
+
+def test_values_of_a_process_are_a_distribution_too(tmp_path: Path) -> None:
+    text = "perfflow-tool: 1\nargv: ['true']\ndistribution: time\n"
+    text += "parse: {regex: '^(?P<time>\\d+)$', units: {time: ms}, samples: true}\n"
+    found = read(tmp_path, text, "".join(f"{number}\n" for number in range(1, 201)))
+    assert found["time"].inner.keys() >= {"p50", "p90", "p95", "n"}
+    assert "p99" not in found["time"].inner
+
+
+@pytest.mark.parametrize(
+    ("printed", "said"),
+    [
+        ('{"error": "refused", "count": 12}', "12 failed: refused"),
+        ("an ERROR\n", "its output reports a failure: 'an ERROR'"),
+        ('{"times": {"p50": 2, "p99": 1, "p99.9": 4}, "status": {"200": 1000}, "rate": 7}', "contradicts itself"),
+        ('{"times": {"p50": null, "p99": 1, "p99.9": 4}, "status": {}, "rate": 7}', "is null, not a number"),
+    ],
+)
+def test_a_failure_is_told_in_the_words_of_the_file(printed: str, said: str, tmp_path: Path) -> None:
+    with pytest.raises(ToolOutputError, match=re.escape(said)):
+        read(tmp_path, PERCENTILES, printed)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("{count} failed", "{number} failed", "the pattern has no group `number`"),
+        ("'ERROR'", "'(ERROR'", "invalid regular expression"),
+        ("distribution: time", "distribution: latency", "`units` of `parse` has no entry for `latency`"),
+        ("rate: 1/s}", "rate: 1/s}\nprepare: [touch, '${{ only }}']", "`only` is defined only in"),
+        ("distribution: time", "suite: {list: [a], only: [b]}", "`units` has no entry for `p50`"),
+    ],
+)
+def test_a_mistake_about_percentiles_has_a_place(old: str, new: str, said: str, tmp_path: Path) -> None:
+    (tmp_path / "tool.yaml").write_text(PERCENTILES.replace(old, new))
+    tool, problems = declared_tool.load_tools(tmp_path / "tool.yaml")
+    assert tool is None
+    assert any(said in problem.message and problem.place for problem in problems), problems
+
+
+PREPARED = """\
+perfflow-tool: 1
+with: {file: {}}
+prepare: [sh, -c, 'echo >> "$0"; ! [ "$0" = none ]', "${{ with.file }}"]
+argv: ["${{ command }}"]
+"""
+
+
+def test_what_is_prepared_before_each_sample_is_not_timed_and_without_parse_the_process_is(tmp_path: Path) -> None:
+    step = "{id: x, uses: ./tools/mine.yaml, runs: 3, with: {command: 'wc -l log', file: log}, stdout: discard}"
+    project(tmp_path, PREPARED, step.replace(", stdout: discard", ""))
+    status, result = run(tmp_path)
+    assert status == 0, result
+    assert {"time", "cpu", "rss"} <= {row["metric"] for row in result["benchmarks"]}
+    assert len((tmp_path / "log").read_text()) == 3 + 1  # one to warm up
+    plan = perfflow("plan", "flow.yaml", cwd=tmp_path)
+    assert 'sh -c \'echo >> "$0"; ! [ "$0" = none ]\' log' in plan.stdout, plan.stdout
+
+
+def test_a_preparation_that_fails_fails_the_step(tmp_path: Path) -> None:
+    project(tmp_path, PREPARED, "{id: x, uses: ./tools/mine.yaml, with: {command: 'true', file: none}}")
+    status, result = run(tmp_path)
+    assert status == 3
+    assert "`prepare` exited with 1" in result["steps"][0]["reason"]
+
+
+PROFILER = """\
+perfflow-tool: 1
+role: profile
+argv: [sh, -c, 'folder=$0; only=$1; shift; echo "$only;$*" | tr " " _ | sed "s/$/ 9/" > "$folder/out"', WORDS]
+outputs: [out]
+stacks: out
+"""
+
+
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [
+        ('"${{ folder }}", "${{ only }}", "${{ command }}"', "run_quick"),
+        ('"${{ folder }}", "${{ only }}", alone', "alone"),
+    ],
+)
+def test_a_profiler_knows_which_benchmark_of_a_suite_it_profiles(words: str, found: str, tmp_path: Path) -> None:
+    steps = "{id: suite, uses: ./tools/mine.yaml}], profile: [{id: why, uses: ./profiler.yaml, benchmark: quick}"
+    project(tmp_path, SUITE_TOOL, steps)
+    (tmp_path / "profiler.yaml").write_text(PROFILER.replace("WORDS", words))
+    _, result = run(tmp_path)
+    (profile,) = result["profiles"]
+    text = (tmp_path / ".perfflow" / "runs" / "latest" / profile["path"]).read_text()
+    assert text.startswith("quick;")
+    assert found in text

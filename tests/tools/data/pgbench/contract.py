@@ -25,5 +25,5 @@ class TestPgbench(AdapterContract):
         if not databases.has_server():
             pytest.skip("PostgreSQL is not installed: apt-get install postgresql")
         with databases.server() as address:
-            cls.options = {"database": address, "script": SCRIPT, "duration": 1}
+            cls.options = {"database": address, "script": SCRIPT, "duration": "1"}
             yield
