@@ -32,9 +32,12 @@ from tests.tools.harness import (
     EXAMPLES,
     GO_MODULE,
     HERE,
+    NANOBENCH,
     PROGRAMS,
     SORTS,
     asv_suite,
+    build_catch2,
+    build_nanobench,
     call_of,
     compiler,
     run,
@@ -66,10 +69,14 @@ VERSIONS: Mapping[str, tuple[str, ...]] = {
     "scalene": (sys.executable, "-m", "scalene", "--version"),
     "go-pprof": ("go", "env", "GOVERSION"),
     "node-profile": ("node", "--version"),
+    "catch2": ("dpkg-query", "--show", "--showformat=${source:Upstream-Version}", "catch2"),
+    "nanobench": ("awk", '/define ANKERL_NANOBENCH_VERSION/ {printf "%s%s", dot, $3; dot = "."}', str(NANOBENCH)),
     "google-benchmark": ("dpkg-query", "--show", "--showformat=${source:Upstream-Version}", "libbenchmark-dev"),
     "triton-bench": (TORCH, "-c", "import triton; print(triton.__version__)"),
     "torch-profiler": (TORCH, "-c", "import torch; print(torch.__version__.partition('+')[0])"),
 }
+BUILT = {"catch2": build_catch2, "nanobench": build_nanobench}
+"""Tools whose program is built by a function of the tests."""
 NAMES = {"mojo": "mojo-bench", "torch": "torch-profiler"}
 """Tools by other names in captures.yaml."""
 
@@ -84,6 +91,8 @@ def main() -> None:
     cases = yaml.safe_load(text)
     _build(sys.argv[1:])
     for word in sys.argv[1:] or [name for name in cases if name not in APART]:
+        if word in BUILT:
+            BUILT[word](DEMO)
         if word == "cargo":
             _capture_crates()
             continue
@@ -101,10 +110,12 @@ def main() -> None:
 
 
 APART = {
+    "catch2",
     "cuda-bench",
     "go-bench",
     "go-pprof",
     "mojo",
+    "nanobench",
     "node-bench",
     "node-profile",
     "nsys",
