@@ -20,7 +20,7 @@ from perfflow.tools import registry
 from perfflow.tools.adapter import CommandOptions, Options
 
 DOCS = Path(__file__).parents[1] / "docs"
-MARK = re.compile(r"<!-- (?P<what>keys|metrics|options) of (?P<name>[a-z -]+) -->\n(?:\n(?:\|.*\n)+)?")
+MARK = re.compile(r"<!-- (?P<what>keys|metrics|options) of (?P<name>[a-z0-9 -]+) -->\n(?:\n(?:\|.*\n)+)?")
 TYPES = {"string": "text", "integer": "number", "number": "number", "boolean": "true or false", "array": "list"}
 
 

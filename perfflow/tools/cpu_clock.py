@@ -16,9 +16,13 @@ from perfflow.tools import tool_files
 _READING = struct.Struct("=qq")
 
 
-def environment(library: Path, log: Path) -> Mapping[str, str]:
-    """Return the variables with which a dynamically linked program uses the clock and writes its log."""
-    return {"LD_PRELOAD": str(library), "PERFFLOW_CLOCK_LOG": str(log)}
+def environment(library: Path, log: Path, haste: int = 1) -> Mapping[str, str]:
+    """Return the variables with which a dynamically linked program uses the clock and writes its log.
+
+    ``haste``: how many times a time of a few microseconds counts; see the library.
+    """
+    found = {"LD_PRELOAD": str(library), "PERFFLOW_CLOCK_LOG": str(log)}
+    return found | ({"PERFFLOW_CLOCK_HASTE": str(haste)} if haste > 1 else {})
 
 
 class ClockLog:

@@ -88,7 +88,7 @@ _GENERATED = re.compile(
     r":(?P<line>\d{1,9})(?::\d+)?\Z"
 )
 _TIMERS = frozenset({"cpu-clock", "task-clock"})
-_FIRST = "main"
+_FIRST, _CLOCKS = "main", "[vdso]"
 _Place = tuple[str, str]
 Event = Annotated[
     str,
@@ -111,6 +111,12 @@ class PerfSample:
     period: int = 1
     frames: list[Frame] = field(default_factory=list)
     library: str = ""
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether callers are missing. A deep stack is cut; perf finds no callers of the kernel's code for clocks."""
+        names = [frame.name for frame in self.frames]
+        return _FIRST not in names and names[-1:] != [_CLOCKS]
 
     @property
     def leaf(self) -> Frame:
@@ -176,8 +182,7 @@ def parse_script(folder: Path, source: str, event: str = "", harness: str = "") 
         events[sample.event].take(sample)
         by_harness = bool(harness) and any(frame.is_of(harness) for frame in sample.frames)
         is_called |= by_harness
-        # A deep stack may be cut before the function of the harness.
-        if by_harness or (harness and not any(frame.name == _FIRST for frame in sample.frames)):
+        if by_harness or (harness and sample.is_cut):
             called[sample.event].take(sample)
     events = called if is_called else events
     if not events:
