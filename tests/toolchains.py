@@ -1,4 +1,4 @@
-"""Whether cargo, Go and Node.js work here, for tests that need them; a project in Node.js."""
+"""Whether cargo, Go, Node.js and libraries of C++ work here, for tests that need them; a project in Node.js."""
 
 from __future__ import annotations
 
@@ -36,6 +36,13 @@ def has_layouts() -> bool:
         "-randlayout"
         in subprocess.run(["go", "tool", "link", "-h"], capture_output=True, text=True, check=False).stderr
     )
+
+
+needs_catch2 = pytest.mark.skipif(
+    not any(Path("/usr/include/catch2", name).exists() for name in ("catch.hpp", "catch_all.hpp")),
+    reason="Catch2 is not installed: apt-get install catch2",
+)
+needs_meson = pytest.mark.skipif(shutil.which("meson") is None, reason="meson is not on PATH: apt-get install meson")
 
 
 NODE_MODULES = user_cache_path("perfflow") / "node-bench-1" / "node_modules"

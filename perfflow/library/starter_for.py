@@ -18,8 +18,9 @@ from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from perfflow.library import detect_project, search_path
-from perfflow.library.detect_project import LOOKED_FOR, BuiltProgram, DetectedProject, ProjectKind, manifest
+from perfflow.library import cpp_projects, detect_project, search_path
+from perfflow.library.cpp_projects import BuiltProgram
+from perfflow.library.detect_project import LOOKED_FOR, DetectedProject, ProjectKind, manifest
 from perfflow.library.project_files import ProjectFiles, can_be_named
 from perfflow.model.errors import UserError
 from perfflow.tools.python_command import is_interpreter
@@ -224,7 +225,7 @@ _OF_PYTHON = (ProjectKind.PYTEST, ProjectKind.PYPERF, ProjectKind.ASV)
 _MOST_PATHS = 40
 _PYTHONS = (".venv/bin/python", "venv/bin/python")
 _MODULE = re.compile(r"^module\s+(\S+)", re.MULTILINE)
-_BUILDS = re.compile(r"^      run: .*(?:-o|-B) build\b", re.MULTILINE)
+_BUILDS = re.compile(r"^      run: .*(?:-o|-B|meson setup) build\b", re.MULTILINE)
 _VERSION_OF_MODULE = re.compile(r"/v\d+\Z")
 _GO_BENCHMARK = re.compile(r"^func (Benchmark(?![a-z])\w*)\(", re.MULTILINE)
 
@@ -328,8 +329,8 @@ def _of_command(files: ProjectFiles, command: str) -> Starter:
     if not command:
         hint = f"name a command: perfflow init --command './program --size 10'; looked for: {LOOKED_FOR}"
         raise UserError.of("the files here do not show what to measure", hint)
-    built = detect_project.cmake_program(files) if command.startswith("build/") else None
-    goal = detect_project.make_goal(files)
+    built = cpp_projects.cmake_program(files) if command.startswith("build/") else None
+    goal = cpp_projects.make_goal(files)
     build = built.build if built else f"make {goal}" if goal else ""
     return _measured(files, command, build, f"a command{f', built by `{build}`' if build else ''}")
 
@@ -381,7 +382,7 @@ _CLEANING: Mapping[str, str] = {
 def _of_build(files: ProjectFiles, command: str) -> Starter | None:
     """Return a workflow for the time of a build, which would do nothing the second time; None for other commands."""
     clean = why(command, {rf"\A{pattern}\Z": clean for pattern, clean in _CLEANING.items()})
-    if not clean or (command.startswith("make") and not detect_project.cleans_by_make(files)):
+    if not clean or (command.startswith("make") and not cpp_projects.cleans_by_make(files)):
         return None
     values = {"command": command, "clean": clean}
     return Starter("build-time", values, f"{files.folder.name}-build", f"the time of the build `{command}`")
@@ -397,13 +398,28 @@ def _of_sqlite(files: ProjectFiles, command: str) -> Starter:
     return Starter("sqlite3", values, files.folder.name, f"the queries {', '.join(scripts[:3])} on {database}")
 
 
-def _of_google(files: ProjectFiles, command: str) -> Starter:
-    built = BuiltProgram(command, "") if command else detect_project.google_program(files)
+def _of_cpp(files: ProjectFiles, command: str, uses: str, found: BuiltProgram | None, filter_: str = "") -> Starter:
+    """Return a workflow for a program with benchmarks: ``found``, or the command. ``filter_``: which to run."""
+    built = BuiltProgram(command, "") if command else found
     if built is None:
         raise UserError.of("the files do not show which program to run", "name it: --command build/bench")
-    values = {"command": built.program, "build": built.build, "others": built.others}
-    about = "a Google Benchmark program" + (f", {built.program}, built by `{built.build}`" if built.build else "")
-    return Starter("google-benchmark", values, files.folder.name, about)
+    values = {"uses": uses, "command": built.program, "build": built.build, "others": built.others, "filter": filter_}
+    library = {"google-benchmark": "Google Benchmark", "catch2": "Catch2"}.get(uses, uses)
+    by = f", built by `{built.build}`" if built.build else ""
+    return Starter("cpp-bench", values, files.folder.name, f"a {library} program, {built.program}{by}")
+
+
+def _of_google(files: ProjectFiles, command: str) -> Starter:
+    return _of_cpp(files, command, "google-benchmark", cpp_projects.google_program(files))
+
+
+def _of_catch2(files: ProjectFiles, command: str) -> Starter:
+    found = cpp_projects.program_with(files, cpp_projects.CATCH2)
+    return _of_cpp(files, command, "catch2", found, cpp_projects.catch2_tag(files))
+
+
+def _of_nanobench(files: ProjectFiles, command: str) -> Starter:
+    return _of_cpp(files, command, "nanobench", cpp_projects.program_with(files, cpp_projects.NANOBENCH))
 
 
 def _of_suite(files: ProjectFiles, command: str) -> Starter:
@@ -562,15 +578,9 @@ _INSTEAD = "Runs all tests by default. Better: name a program that does the work
 
 
 def _of_cmake(files: ProjectFiles, command: str) -> Starter:
-    built = detect_project.cmake_program(files)
+    built = cpp_projects.cmake_program(files)
     if built is None:
         raise UserError.of("CMakeLists.txt adds no executable", "name a command: --command 'build/program'")
-    if not command:
-        sources = [text for _, text in files.having("BENCHMARK", ".cpp", ".cc", ".cxx") if "catch2/" in text]
-        own_clock = (
-            "Catch2" if sources else "nanobench" if any(files.having("nanobench.h", ".cpp", ".cc", ".cxx")) else ""
-        )
-        _require_fixed_work(built.program, own_clock)
     starter = _measured(files, command or built.program, built.build, f"a command, built by `{built.build}`")
     return replace(starter, name=files.folder.name)
 
@@ -580,6 +590,8 @@ _STARTERS: Mapping[ProjectKind, Callable[[ProjectFiles, str], Starter]] = {
     ProjectKind.CARGO: write_cargo_starter,
     ProjectKind.PYTEST: _of_suite,
     ProjectKind.GOOGLE: _of_google,
+    ProjectKind.CATCH2: _of_catch2,
+    ProjectKind.NANOBENCH: _of_nanobench,
     ProjectKind.ASV: _of_asv,
     ProjectKind.PYPERF: _of_pyperf,
     ProjectKind.GO: _of_go,

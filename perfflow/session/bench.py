@@ -352,7 +352,11 @@ class Bench:
     def _together(self, sides: Sequence[Side]) -> float:
         """Return the longest iteration (s) with which a benchmark shares a process with others of the suite, or 0."""
         tool = self.planned.tool
-        if tool is None or self.counted or len(sides) < 2:
+        if tool is None or self.counted:
+            return 0.0
+        if math.isinf(tool.suite.together):
+            return tool.suite.together
+        if len(sides) < 2:
             return 0.0
         if self.planned.id in self.session.disturbed and tool.suite.together and self.planned.step.rounds is None:
             self._say(

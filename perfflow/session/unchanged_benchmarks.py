@@ -10,7 +10,7 @@ import math
 import random
 import shutil
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -27,7 +27,7 @@ from perfflow.session.blind_lines import note_executed
 from perfflow.session.kept_traces import own_folders, recorded, words_of
 from perfflow.session.own_code import checking_code, differ_in_code_only, runs_python
 from perfflow.store.run_facts import UnchangedBenchmark
-from perfflow.tools.adapter import FEWEST, Call
+from perfflow.tools.adapter import FEWEST, Call, Invocation
 from perfflow.unchanged import native
 from perfflow.unchanged.model import BenchmarkTrace, Unchanged, compare
 from perfflow.unchanged.native import Lines
@@ -124,27 +124,26 @@ class _Recording:
         All of one program run in one process first: most often all of them are unchanged, or most of them are not.
         ``is_python``: single benchmarks of Python's files cannot be told apart.
         """
-        each: list[str] = []
-        for ids in list(self._by_program()) if self._ids else [()]:
+        each: list[tuple[str, ...]] = []
+        for ids in self._grouped(self._ids, _program) or [()]:
             whole = self._natively(ids, notes_lines=True)
             if whole:
                 yield from ((own_id, whole) for own_id in ids or ("",))
             elif len(ids) > 1 and not is_python:
-                each += ids
+                each += (apart for apart in self._grouped(ids, _words) if apart != ids)
         if not self._lines_are_known:
             self.known = {}
-        for own_id in each:
-            unchanged = self._natively((own_id,))
-            if unchanged:
-                yield own_id, unchanged
+        for ids in each:
+            if unchanged := self._natively(ids):
+                yield from ((own_id, unchanged) for own_id in ids)
 
-    def _by_program(self) -> Iterator[tuple[str, ...]]:
-        """Yield the ids of the benchmarks that one program has. Raises StepError."""
-        groups: dict[str, list[str]] = {}
-        for own_id in self._ids:
+    def _grouped(self, ids: Iterable[str], key: Callable[[Invocation], object]) -> list[tuple[str, ...]]:
+        """Return the ids of the benchmarks with the same ``key`` of the process that runs one. Raises StepError."""
+        groups: dict[object, list[str]] = {}
+        for own_id in ids:
             first = _prepared(self._bench, Side.CANDIDATE, (own_id,)).invocations()[0]
-            groups.setdefault(first.argv[0], []).append(own_id)
-        yield from map(tuple, groups.values())
+            groups.setdefault(key(first), []).append(own_id)
+        return [*map(tuple, groups.values())]
 
     def _note_lines_of_python(self, prepared: ReadyProcess, traces: Mapping[str, BenchmarkTrace]) -> None:
         if not set(self._ids) <= set(traces) or any(found.unknown or found.unseen for found in traces.values()):
@@ -201,6 +200,14 @@ class _Recording:
         bounded = replace(prepared, call=brief, timeout=min(prepared.timeout or left, left))
         with _checked(self._bench, bounded) as changed:
             return native.trace(self._bench.session.spawner(), changed, call.folder)
+
+
+def _program(process: Invocation) -> str:
+    return process.argv[0]
+
+
+def _words(process: Invocation) -> tuple[tuple[str, ...], ...]:
+    return process.argv, *sorted(process.env.items())
 
 
 def _prepared(bench: Bench, side: Side, chosen: tuple[str, ...]) -> ReadyProcess:

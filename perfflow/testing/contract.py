@@ -19,6 +19,7 @@ from __future__ import annotations
 import ast
 import inspect
 import json
+import math
 import os
 import secrets
 import shutil
@@ -190,7 +191,7 @@ class AdapterContract:
     def test_a_suite_runs_one_benchmark_alone_and_briefly(self, tmp_path: Path) -> None:
         """``only`` and ``effort`` change the command."""
         tool, call = self.adapter, self._call(tmp_path)
-        if tool.suite.listing(call) is None or tool.is_built_first:
+        if tool.suite.listing(call) is None or tool.is_built_first or math.isinf(tool.suite.together):
             return
         whole, alone, brief = (
             (*found.argv, *found.env.values())

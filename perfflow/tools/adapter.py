@@ -346,7 +346,8 @@ class Suite:
     """
     together: float = 0.0
     """The longest iteration (s) of a benchmark that one process measures together with others, several in
-    ``call.chosen``. 0 if a process measures either one benchmark or the whole suite.
+    ``call.chosen``. 0 if a process measures either one benchmark or the whole suite, infinity if it always measures the
+    whole suite.
 
     A benchmark that fails then does not fail the call: ``parse`` names it in ``failed``.
     """

@@ -5,18 +5,24 @@ from __future__ import annotations
 import struct
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
+from perfflow.model.readings import Reading, Usage
 from perfflow.tools import tool_files
 
 _READING = struct.Struct("=qq")
 
 
-def environment(library: Path, log: Path) -> Mapping[str, str]:
-    """Return the variables with which a dynamically linked program uses the clock and writes its log."""
-    return {"LD_PRELOAD": str(library), "PERFFLOW_CLOCK_LOG": str(log)}
+def environment(library: Path, log: Path, haste: int = 1) -> Mapping[str, str]:
+    """Return the variables with which a dynamically linked program uses the clock and writes its log.
+
+    ``haste``: how many times a time of a few microseconds counts; see the library.
+    """
+    found = {"LD_PRELOAD": str(library), "PERFFLOW_CLOCK_LOG": str(log)}
+    return found | ({"PERFFLOW_CLOCK_HASTE": str(haste)} if haste > 1 else {})
 
 
 class ClockLog:
@@ -56,3 +62,29 @@ class ClockLog:
             last = places[at]
             times.append(float(self._readings[last + 1][1] - self._readings[last][1]))
         return times
+
+
+def of_both_clocks(readings: Sequence[Reading], log: ClockLog, usage: Usage, *, shares_core: bool) -> Iterator[Reading]:
+    """Yield figures of one process that were timed by CPU time, and those by elapsed time.
+
+    These differ by the factor of the log. ``shares_core``: whether the other side's process ran at the same time.
+    """
+    factor = uncontended_factor(log, usage, len({reading.benchmark for reading in readings}))
+    elapsed = factor if shares_core and factor else log.factor
+    for reading in readings:
+        if reading.metric == "time":
+            yield replace(reading, metric="cpu")
+            if factor:
+                yield replace(reading, metric="uncontended", value=reading.value * factor, at_most=True)
+            yield replace(reading, value=reading.value * elapsed)
+        else:
+            yield replace(reading, value=reading.value / elapsed)
+
+
+def uncontended_factor(log: ClockLog, usage: Usage, benchmarks: int) -> float | None:
+    """Return an upper bound of a benchmark's time without core waits as a multiple of its CPU time, None if unknown.
+
+    ``benchmarks``: how many the process measured.
+    """
+    computed = (usage.user + usage.system) / max(1, benchmarks)
+    return usage.uncontended_factor(computed, computed * log.factor)

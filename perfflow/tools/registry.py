@@ -26,7 +26,7 @@ _FAMILIES: Mapping[str, str] = {
     "python": "py-spy py-spy-dump scalene cprofile line-profiler memory-profiler memray tracemalloc slow-callbacks "
     "sql-log pytest-benchmark timeit pyperf asv",
     "rust": "cargo-build cargo-bench",
-    "cpp": "google-benchmark",
+    "cpp": "google-benchmark catch2 nanobench",
     "go": "go-bench go-pprof",
     "node": "node-bench node-profile",
     "torch": "torch-profiler",

@@ -19,9 +19,9 @@ _SECTION = re.compile(r"^## (?P<name>[a-z0-9-]+)\n(?P<text>.*?)(?=^## |\Z)", re.
 _WORKFLOW = re.compile(r"^```yaml\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LIBRARIES = {"torch-profiler": "torch", "triton-bench": "triton", "asv": "asv_runner"}
 """What an example imports, where perfflow does not find out by itself that it is missing."""
-LONG = ("cargo-bench",)
-"""Whose examples compile for minutes."""
-HEADERS = {"google-benchmark": "/usr/include/benchmark/benchmark.h"}
+LONG = ("cargo-bench", "catch2")
+"""Whose examples compile for long."""
+HEADERS = {"google-benchmark": "/usr/include/benchmark/benchmark.h", "catch2": "/usr/include/catch2"}
 
 
 @dataclass(frozen=True)

@@ -196,6 +196,33 @@ def test_a_base_is_recorded_once_for_all_gates_that_have_it(
     assert recorded()[0][Side.CANDIDATE] == number
 
 
+TABLE = "| ns/op | op/s | t\\n|----:|----:|:-\\n| 2.00 | 500,000,000.00 | `a`\\n| 4.00 | 250,000,000.00 | `b`\\n"
+
+
+def test_benchmarks_that_always_run_together_are_recorded_once(
+    programs: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    original, sides = native.trace, list[Side]()
+
+    def noted(*arguments: Any) -> Any:
+        sides.append(arguments[1].side)
+        return original(*arguments)
+
+    monkeypatch.setattr(native, "trace", noted)
+    source = f'#include <stdio.h>\n#define MORE\nint main(void) {{ MORE printf("{TABLE}"); return 0; }}\n'
+    programs.commit({"a.c": source})
+    build, measured = (
+        COMMANDS.partition("  baseline:")[0],
+        "{id: suite, uses: nanobench, with: {command: ./a}, runs: 1}",
+    )
+    for more, decisions in (("", {"same"}), (' puts("more");', {"unproven"})):
+        sides.clear()
+        programs.write("a.c", f"// a comment\n{source.replace('#define MORE', f'#define MORE{more}')}")
+        result = programs.run(f"{build}  baseline:\n    - {measured}\n", base="main", benchmarks=["t > *"])
+        assert {row.decision for row in result.benchmarks if row.gating} == decisions
+        assert Counter(sides)[Side.CANDIDATE] == 1
+
+
 @needs_go
 def test_benchmarks_of_go_packages_without_a_change_are_not_timed(tree: Project) -> None:
     shutil.copytree(GO_MODULE, tree.folder, dirs_exist_ok=True)

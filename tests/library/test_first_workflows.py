@@ -35,6 +35,11 @@ add_subdirectory(perf)
 TARGET = "add_executable(bench_all a.cpp)\ntarget_link_libraries(bench_all PRIVATE m benchmark::benchmark_main)\n"
 MAKE = "CXXFLAGS = -O2\nall: tool bench\nbench: bench.cpp\n\t$(CXX) -o $@ $< -lbenchmark -lpthread\n"
 MAKE_VARIABLE = "LDLIBS = -lbenchmark\nall: tool fast-bench\ntool: tool.o\nfast-bench: bench.o\n"
+CATCH2 = '#include <catch2/catch_all.hpp>\nTEST_CASE("a", "[.benchmark]") { BENCHMARK("b") { return 1; }; }\n'
+NANOBENCH = '#include "deps/nanobench.h"\nint main() { ankerl::nanobench::Bench().run("a", [] {}); }\n'
+GOOGLE = "#include <benchmark/benchmark.h>\nBENCHMARK(parse);\n"
+TWO = "project(x)\nadd_executable(tool tool.cpp)\nadd_executable(speed\n  ${CMAKE_CURRENT_SOURCE_DIR}/b.cpp m.cpp)\n"
+MESON = "project('x', 'cpp')\nexecutable('tool', 't.cpp')\nsub = executable('speed', files('b.cpp'), link_with: x)\n"
 CARGO = '[package]\nname = "quick"\nversion = "1.0.0"\n'
 TINYBENCH = '{"scripts": {"bench": "node b"}, "devDependencies": {"tinybench": "6", "tsx": "4"}}'
 GO_TEST = (
@@ -59,6 +64,12 @@ PROJECTS: list[tuple[Files, ProjectKind, str]] = [
     ({"Makefile": MAKE}, ProjectKind.GOOGLE, '"./bench"'),
     ({"Makefile": MAKE_VARIABLE}, ProjectKind.GOOGLE, '"./fast-bench"'),
     ({"CMakeLists.txt": "project(x)\nadd_executable(tool a.c)\n"}, ProjectKind.CMAKE, '"build/tool"'),
+    ({"CMakeLists.txt": TWO, "b.cpp": CATCH2}, ProjectKind.CATCH2, 'command: "build/speed"\n        # Test cases'),
+    ({"CMakeLists.txt": TWO, "b.cpp": CATCH2}, ProjectKind.CATCH2, 'filter: "[benchmark]"'),
+    ({"CMakeLists.txt": TWO, "src/x.cpp": NANOBENCH}, ProjectKind.NANOBENCH, 'command: "build/tool"'),
+    ({"meson.build": "project('x')", "p/meson.build": MESON, "p/b.cpp": CATCH2}, ProjectKind.CATCH2, '"build/p/speed"'),
+    ({"meson.build": MESON, "b.cpp": GOOGLE}, ProjectKind.GOOGLE, "meson setup build --buildtype=release"),
+    ({"Makefile": "tool: t.o\nspeed: b.cpp\n\t$(CXX) $<\n", "b.cpp": NANOBENCH}, ProjectKind.NANOBENCH, '"./speed"'),
     ({"go.mod": "module example.org/speed\n", "a_test.go": GO_TEST}, ProjectKind.GO, "speed.BenchmarkParse/size=10"),
     ({"api/go.mod": "module api\n", "api/v1/a_test.go": GO_TEST}, ProjectKind.GO, 'with: {module: "api"}'),
     ({"go.mod": "module example.org/speed\n", "main.go": "package main\n"}, ProjectKind.GO, '"build/speed"'),
@@ -126,8 +137,6 @@ def test_the_kind_is_told_by_files_and_its_workflow_can_run(
         ({"package.json": '{"scripts": {"benchmark": "vitest bench"}, "dependencies": {"vitest": "4"}}'}, "vitest"),
         ({"pom.xml": "<project><artifactId>jmh-core</artifactId></project>"}, "JMH"),
         ({"build.gradle": "plugins { id 'me.champeau.jmh' }"}, "JMH"),
-        ({"CMakeLists.txt": "add_executable(b b.cpp)", "b.cpp": '#include "nanobench.h"'}, "nanobench"),
-        ({"CMakeLists.txt": "add_executable(b b.cpp)", "b.cpp": "#include <catch2/c.hpp>\nBENCHMARK()"}, "Catch2"),
     ],
 )
 def test_what_runs_for_a_fixed_time_is_not_measured_as_a_whole(files: Files, library: str, tmp_path: Path) -> None:
@@ -229,6 +238,7 @@ def test_what_leads_back_into_the_tree_is_not_shared_and_a_comment_says_why(tmp_
 ENDLESS = (
     {"test_a.py": "def test_a(" * 90_000 + "benchmark", "tests/test_b.py": "\n" * 1_000_000}
     | {"CMakeLists.txt": "target_link_libraries(" * 45_000 + "benchmark"}
+    | {"b.cpp": CATCH2 + "#include <" * 100_000, "meson.build": "executable('a'" * 70_000}
     | {"Makefile": "-lbenchmark" + "a:" * 500_000, "package.json": "[" * 1_000_000}
     | {"Cargo.toml": "[" + "a." * 10_000 + "a]\n", "bench.py": "Runner(" + " import pyperf" * 70_000}
 )

@@ -35,9 +35,12 @@ from tests.tools.harness import (
     EXAMPLES,
     GO_MODULE,
     HERE,
+    NANOBENCH,
     PROGRAMS,
     SORTS,
     asv_suite,
+    build_catch2,
+    build_nanobench,
     call_of,
     compiler,
     run,
@@ -72,10 +75,14 @@ VERSIONS: Mapping[str, tuple[str, ...]] = {
     "vegeta": ("sh", "-c", "go version -m $(command -v vegeta) | grep mod"),
     "wrk": ("dpkg-query", "--show", "--showformat=${source:Upstream-Version}", "wrk"),
     "node-profile": ("node", "--version"),
+    "catch2": ("dpkg-query", "--show", "--showformat=${source:Upstream-Version}", "catch2"),
+    "nanobench": ("awk", '/define ANKERL_NANOBENCH_VERSION/ {printf "%s%s", dot, $3; dot = "."}', str(NANOBENCH)),
     "google-benchmark": ("dpkg-query", "--show", "--showformat=${source:Upstream-Version}", "libbenchmark-dev"),
     "triton-bench": (TORCH, "-c", "import triton; print(triton.__version__)"),
     "torch-profiler": (TORCH, "-c", "import torch; print(torch.__version__.partition('+')[0])"),
 }
+BUILT = {"catch2": build_catch2, "nanobench": build_nanobench}
+"""Tools whose program is built by a function of the tests."""
 NAMES = {"mojo": "mojo-bench", "torch": "torch-profiler"}
 """Tools by other names in captures.yaml."""
 
@@ -98,6 +105,8 @@ def _capture_all(names: list[str], stack: ExitStack) -> None:
     cases = yaml.safe_load(text)
     _build(names)
     for word in names or [name for name in cases if name not in APART]:
+        if word in BUILT:
+            BUILT[word](DEMO)
         if word == "cargo":
             _capture_crates()
             continue
@@ -115,10 +124,12 @@ def _capture_all(names: list[str], stack: ExitStack) -> None:
 
 
 APART = {
+    "catch2",
     "cuda-bench",
     "go-bench",
     "go-pprof",
     "mojo",
+    "nanobench",
     "node-bench",
     "node-profile",
     "nsys",

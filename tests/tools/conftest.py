@@ -10,7 +10,7 @@ import pytest
 
 from perfflow.tools import adapter
 from tests.tools.crates.hot_workspace import hot_workspace
-from tests.tools.harness import EXAMPLES, GO_MODULE, PROGRAMS, compiler
+from tests.tools.harness import EXAMPLES, GO_MODULE, PROGRAMS, build_catch2, build_nanobench, compiler
 
 
 @pytest.fixture(scope="session")
@@ -25,6 +25,18 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, str]:
 def gbench(tmp_path_factory: pytest.TempPathFactory) -> str:
     """Return the path of the compiled benchmarks of Google Benchmark."""
     return _compile(PROGRAMS / "gbench.cpp", tmp_path_factory.mktemp("gbench") / "gbench", "-DBROKEN")
+
+
+@pytest.fixture(scope="session")
+def catch2_odd(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Return the path of the compiled benchmarks of Catch2."""
+    return build_catch2(tmp_path_factory.mktemp("catch2"))
+
+
+@pytest.fixture(scope="session")
+def nanobench_odd(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Return the path of the compiled benchmarks of nanobench."""
+    return build_nanobench(tmp_path_factory.mktemp("nanobench"))
 
 
 @pytest.fixture(scope="session")

@@ -31,6 +31,8 @@ SORTS = HERE / "crates" / "sorts"
 GO_MODULE = HERE / "go"
 DATA = HERE / "data"
 EXAMPLES = HERE.parents[1] / "examples"
+CPP = HERE / "cpp"
+NANOBENCH = EXAMPLES / "cpp-words/third_party/nanobench.h"
 USAGE = Usage(wall=1.0)
 PYTHON = sys.executable
 
@@ -46,6 +48,27 @@ def compiler(source: Path, target: Path) -> list[str]:
         source.stem, []
     )
     return [language, "-g", level, "-w", "-o", str(target), str(source), *libraries]
+
+
+def build_catch2(folder: Path) -> str:
+    """Build the benchmarks of Catch2; return the program. Its main takes many seconds to compile with optimization."""
+    source = "catch2_odd.cpp"
+    version_3 = Path("/usr/include/catch2/catch_all.hpp").exists()
+    libraries = ["-lCatch2Main", "-lCatch2"] if version_3 else [str(folder / "main.o")]
+    if not version_3:
+        subprocess.run(["c++", "-O0", "-c", "-DMAIN", source, "-o", str(folder / "main.o")], cwd=CPP, check=True)
+    subprocess.run(["c++", "-O1", "-g", source, "-o", str(folder / "catch2_odd"), *libraries], cwd=CPP, check=True)
+    return str(folder / "catch2_odd")
+
+
+def build_nanobench(folder: Path) -> str:
+    """Build the benchmarks of nanobench; return the program."""
+    library = ("c++", "-O0", "-x", "c++", "-DANKERL_NANOBENCH_IMPLEMENT", "-c", str(NANOBENCH))
+    subprocess.run([*library, "-o", str(folder / "library.o")], check=True)
+    target = folder / "nanobench_odd"
+    argv = ["c++", "-O1", "-g", str(CPP / "nanobench_odd.cpp"), str(folder / "library.o"), "-o", str(target)]
+    subprocess.run(argv, check=True)
+    return str(target)
 
 
 def asv_suite(folder: Path) -> Path:

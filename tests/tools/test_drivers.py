@@ -9,6 +9,7 @@ import subprocess
 import sys
 import zipfile
 from collections.abc import Mapping
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -238,6 +239,18 @@ def test_cpu_clock_does_not_advance_while_the_main_thread_waits(
     nap, loop = found.elapsed([napped, computed])
     assert nap >= NAP
     assert loop >= computed * 0.99
+
+
+def test_cpu_clock_in_haste_lengthens_short_times_alone(cpu_clock_library: Path, tmp_path: Path) -> None:
+    env = cpu_clock.environment(cpu_clock_library, tmp_path / "log", haste=10)
+    program = "import time; print(*[(sum(range(n % 9 * 5000)), time.monotonic_ns())[1] for n in range(99)])"
+    done = subprocess.run([sys.executable, "-c", program], env=env, check=True, capture_output=True, text=True)
+    told = [after - before for before, after in pairwise(map(int, done.stdout.split()))]
+    readings = struct.iter_unpack("=qq", (tmp_path / "log").read_bytes())
+    used = [after - before for (before, _), (after, _) in pairwise(readings)]
+    lengthened = [time * 10 if time < 10_000 else time for time in used]
+    assert any(lengthened[start : start + len(told)] == told for start in range(len(used)))
+    assert {time < 10_000 for time in used} == {True, False}
 
 
 def _log(path: Path, *readings: tuple[int, int]) -> ClockLog | None:

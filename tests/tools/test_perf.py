@@ -185,6 +185,23 @@ def test_samples_of_a_second_event_are_not_added_to_the_first(tmp_path: Path) ->
     assert "functions are ranked only by cycles; profile cache-misses in a separate step" in parsed.warnings
 
 
+def test_samples_of_what_no_function_of_the_harness_calls_are_left_out(tmp_path: Path) -> None:
+    stacks = {"count suite::call main": 3, "read suite::clock main": 40, "cut_deep below": 1, "[vdso]": 9}
+    text = ""
+    for stack, number in stacks.items():
+        frames = "".join(f"\t12 {name} (/prog)\n" for name in stack.split())
+        text += f"prog 1 1.5: cpu-clock:\n{frames}\n" * number
+    (tmp_path / perf.SCRIPT).write_text(f"{text}# end\n")
+    shares = {
+        harness: {spot.location: spot.share for spot in perf.parse_script(tmp_path, "perf", "", harness).hotspots}
+        for harness in ("suite::call", "other::", "")
+    }
+    assert shares["suite::call"] == {"count (prog)": 0.75, "cut_deep (prog)": 0.25}
+    # A function that was inlined without debug information is on no stack.
+    assert shares["other::"] == shares[""]
+    assert len(shares[""]) == 4
+
+
 def test_functions_whose_long_names_begin_alike_are_several(tmp_path: Path) -> None:
     names = [f"std::vector<{'std::pair<' * 60}int{number}{'>' * 60}>::push_back" for number in range(3)]
     parsed = _parsed(tmp_path, *[(name, 1, "cycles") for name in names * 40])

@@ -88,6 +88,7 @@ _GENERATED = re.compile(
     r":(?P<line>\d{1,9})(?::\d+)?\Z"
 )
 _TIMERS = frozenset({"cpu-clock", "task-clock"})
+_FIRST, _CLOCKS = "main", "[vdso]"
 _Place = tuple[str, str]
 Event = Annotated[
     str,
@@ -110,6 +111,12 @@ class PerfSample:
     period: int = 1
     frames: list[Frame] = field(default_factory=list)
     library: str = ""
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether callers are missing. A deep stack is cut; perf finds no callers of the kernel's code for clocks."""
+        names = [frame.name for frame in self.frames]
+        return _FIRST not in names and names[-1:] != [_CLOCKS]
 
     @property
     def leaf(self) -> Frame:
@@ -157,17 +164,27 @@ def script_text(program: str, data: str, limit: float) -> Invocation:
     return Invocation((*_TEXT, f"{limit:g}", *script), env={"DEBUGINFOD_URLS": ""}, stdout=SCRIPT)
 
 
-def parse_script(folder: Path, source: str, event: str = "") -> Parsed:
-    """Parse the text for the tool ``source``; ``event`` is the event that was requested."""
+def parse_script(folder: Path, source: str, event: str = "", harness: str = "") -> Parsed:
+    """Parse the text for the tool ``source``; ``event`` is the event that was requested.
+
+    ``harness``: a regular expression for functions that call a benchmark. Samples of other work of the program are left
+    out, unless no such function is on any stack.
+    """
     if _TOO_LARGE in tool_files.last_bytes(folder):
         raise ToolOutputError(
             f"the recording reached {MOST_RECORDED} MiB, so perf ended the program: lower `frequency`, set "
             "`call-graph: none`, or give the program less work"
         )
     notes: list[str] = []
-    events: defaultdict[str, _EventSums] = defaultdict(_EventSums)
+    events, called = (defaultdict[str, _EventSums](_EventSums) for _ in range(2))
+    is_called = False
     for sample in read(folder / SCRIPT, notes):
         events[sample.event].take(sample)
+        by_harness = bool(harness) and any(frame.is_of(harness) for frame in sample.frames)
+        is_called |= by_harness
+        if by_harness or (harness and sample.is_cut):
+            called[sample.event].take(sample)
+    events = called if is_called else events
     if not events:
         raise ToolOutputError(NO_SAMPLE)
     # Samples of several events cannot be added up, so the first event is ranked.
@@ -366,7 +383,7 @@ def parse(call: Call[PerfOptions], usage: Usage) -> Parsed:
 
     Raises ToolOutputError if there are no samples, or if the text is cut or invalid.
     """
-    return parse_script(call.folder, NAME, call.options.event)
+    return parse_script(call.folder, NAME, call.options.event, call.harness)
 
 
 ADAPTER = Adapter(

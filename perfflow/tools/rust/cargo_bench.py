@@ -637,7 +637,8 @@ def parse(call: Call, usage: Usage) -> Parsed:
                 )
             readings_printed = libtest_readings(text) if bench.harness == _LIBTEST else divan_readings(text)
             medians = _named(call, bench, readings_printed, ignored)
-            readings += _of_both_clocks(call, medians, clock, known) if clock else medians
+            shares = call.core is not None
+            readings += cpu_clock.of_both_clocks(medians, clock, known, shares_core=shares) if clock else medians
         else:
             home = _criterion_folder(call, number)
             readings += _named(call, bench, _criterion_readings(call, home, warnings, clock, known))
@@ -647,26 +648,6 @@ def parse(call: Call, usage: Usage) -> Parsed:
     if not readings:
         raise _no_result(call, "no benchmark left a result")
     return Parsed(tuple(readings), warnings=tuple(warnings))
-
-
-def _of_both_clocks(call: Call, medians: Sequence[Reading], clock: ClockLog, usage: Usage) -> Iterator[Reading]:
-    """Yield figures that were timed by CPU time, and those by elapsed time, which differs by the factor of the log."""
-    factor = _uncontended_factor(clock, usage, len({reading.benchmark for reading in medians}))
-    elapsed = factor if call.core is not None and factor else clock.factor
-    for reading in medians:
-        if reading.metric == "time":
-            yield replace(reading, metric="cpu")
-            if factor:
-                yield replace(reading, metric="uncontended", value=reading.value * factor, at_most=True)
-            yield replace(reading, value=reading.value * elapsed)
-        else:
-            yield replace(reading, value=reading.value / elapsed)
-
-
-def _uncontended_factor(clock: ClockLog, usage: Usage, benchmarks: int) -> float | None:
-    """Return an upper bound of a benchmark's time without core waits as a multiple of its CPU time, None if unknown."""
-    computed = (usage.user + usage.system) / max(1, benchmarks)
-    return usage.uncontended_factor(computed, computed * clock.factor)
 
 
 def listing(call: Call) -> Invocation:
@@ -681,7 +662,7 @@ def _criterion_readings(
     places = sorted({path.parent for path in home.rglob(f"new/{ABOUT}")})
     if not places:
         raise _no_result(call, "no benchmark left a result")
-    factor = _uncontended_factor(clock, usage, len(places)) if clock else None
+    factor = cpu_clock.uncontended_factor(clock, usage, len(places)) if clock else None
     is_told = call.effort is Effort.BRIEF and call.pace and _brief(call) not in (_QUICK, _QUICKEST)
     for place in places:
         batches = read_criterion(place)
