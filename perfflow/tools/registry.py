@@ -28,6 +28,7 @@ _FAMILIES: Mapping[str, str] = {
     "cpp": "google-benchmark",
     "go": "go-bench go-pprof",
     "node": "node-bench node-profile",
+    "jvm": "jmh jfr",
     "torch": "torch-profiler",
     "nvidia": "nsys nvidia-smi ncu nvcc cuda-bench compute-sanitizer triton-bench",
     "mojo": "mojo-bench",
