@@ -25,7 +25,7 @@ from typing import Any
 import yaml
 
 from perfflow.execute.prepare import version
-from tests.toolchains import node_project
+from tests.toolchains import MAVEN_PROJECT, node_project
 from tests.tools.harness import (
     CRATE,
     DATA,
@@ -56,7 +56,7 @@ SAXPYS = {
 }
 DRIVERS = b"/opt/perfflow/tools/drivers"
 UNREAD = {"cargo.json", "listing.out", "stderr", "estimates.json", "tukey.json"}
-BINARY = {".data", ".prof", ".zst", ".gz"}
+BINARY = {".data", ".prof", ".zst", ".gz", ".jfr"}
 OF_VENV = {"line-profiler": "line_profiler", "memray": "memray", "pytest-benchmark": "pytest_benchmark"}
 OF_VENV |= {"pyperf": "pyperf", "asv": "asv_runner"}
 """Tools that are modules of these tests' interpreter."""
@@ -66,6 +66,7 @@ VERSIONS: Mapping[str, tuple[str, ...]] = {
     "scalene": (sys.executable, "-m", "scalene", "--version"),
     "go-pprof": ("go", "env", "GOVERSION"),
     "node-profile": ("node", "--version"),
+    "jfr": ("java", "--version"),
     "google-benchmark": ("dpkg-query", "--show", "--showformat=${source:Upstream-Version}", "libbenchmark-dev"),
     "triton-bench": (TORCH, "-c", "import triton; print(triton.__version__)"),
     "torch-profiler": (TORCH, "-c", "import torch; print(torch.__version__.partition('+')[0])"),
@@ -104,6 +105,8 @@ APART = {
     "cuda-bench",
     "go-bench",
     "go-pprof",
+    "jfr",
+    "jmh",
     "mojo",
     "node-bench",
     "node-profile",
@@ -138,11 +141,22 @@ def _build(names: list[str]) -> None:
     if {"go-bench", "go-pprof"} & {*names}:
         shutil.copytree(GO_MODULE, DEMO / "go", dirs_exist_ok=True)
         subprocess.run(["go", "test", "-trimpath", "-c", "-o", "text.test", "./text"], cwd=DEMO / "go", check=True)
+    if {"jmh", "jfr"} & {*names}:
+        _build_maven()
     if "cuda-bench" in names:
         kernels = compiler(EXAMPLES / "gpu-kernels/kernels_cpu.cpp", DEMO / "kernels-cpu")
         subprocess.run(kernels, check=True)
     if "nsys" in names:
         headers.build(DEMO / "ranges")
+
+
+def _build_maven() -> None:
+    """Build the jar with JMH benchmarks; copy a project that does not compile, and one that is built without network."""
+    for name in ("maven", "maven-broken", "maven-other"):
+        shutil.copytree(MAVEN_PROJECT, DEMO / name, dirs_exist_ok=True)
+    source = DEMO / "maven-broken/core/src/main/java/org/example/Words.java"
+    source.write_text(source.read_text().replace("words++", "missing++"))
+    subprocess.run(["mvn", "-q", "-B", "-o", "package"], cwd=DEMO / "maven", check=True)
 
 
 def _capture_crates() -> None:
@@ -219,7 +233,10 @@ def _is_read(name: str, file: Path) -> bool:
         or name == "stream" == file.name
         or file.name.startswith("memray.bin")
     )
-    unread = (name == "cargo-bench" and file.name in UNREAD) or (name == "torch-profiler" and file.name == "stderr")
+    unread = file.name.startswith("contents-") or file.name in {
+        "cargo-bench": UNREAD,
+        "torch-profiler": {"stderr"},
+    }.get(name, ())
     empty = file.name.endswith(("stderr", "listing.out")) and not file.stat().st_size
     return not (program or unread or empty or file.suffix in BINARY)
 

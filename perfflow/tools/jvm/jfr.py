@@ -27,6 +27,8 @@ _RECORDING, _STACKS = "recording.jfr", "stacks.json"
 # Without them, samples are attributed to the next place where a thread can be stopped.
 _EXACT_LINES = ("-XX:+UnlockDiagnosticVMOptions", "-XX:+DebugNonSafepoints")
 _DEEPEST = 256
+# A program that runs briefly is not worth the best compiler.
+_SHORT = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 
 
 class JfrOptions(CommandOptions):
@@ -82,7 +84,7 @@ def invocations(call: Call[JfrOptions]) -> tuple[Invocation, ...]:
         argv = (java, *words, "-jvmArgsPrepend", text)
     else:
         argv = (java, *options, *words)
-    convert = (java, str(_DRIVERS / "Stacks.java"), str(call.folder))
+    convert = (java, *_SHORT, str(_DRIVERS / "Stacks.java"), str(call.folder))
     return (Invocation(argv, stdout="java.txt"), Invocation(convert, stdout=_STACKS, stderr="stacks.stderr"))
 
 

@@ -25,7 +25,7 @@ from perfflow.tools.adapter import Adapter, Builder, Call, Effort, Invocation, P
 from perfflow.tools.parsed_output import Json
 from perfflow.tools.result_set import label
 
-JAVA = Program("java", "apt-get install default-jdk-headless", ("-version",))
+JAVA = Program("java", "apt-get install default-jdk-headless")
 MAIN = "org.openjdk.jmh.Main"
 SUITE, _LISTED = "suite.json", "listing.out"
 _DRIVER = python_command.driver_command("jmh_suite.py", __file__)
@@ -47,9 +47,9 @@ _QUANTILES = {"0.0": "min", "50.0": "p50", "90.0": "p90", "95.0": "p95", "99.0":
 _SPECIAL = re.compile(r"[\\.+*?()|\[\]{}^$]")
 # What Maven, javac and kotlinc print.
 _COMPILER = re.compile(
-    r"^(?:\[ERROR\] |e: )?(?:file://)?(\S+\.(?:java|kt|scala)):\[?(\d+)[,:\d\]]* ?(?:error: )?(.+)", re.MULTILINE
+    r"(?:^|\[ERROR\] |e: )(?:file://)?(/\S+\.(?:java|kt|scala)):\[?(\d+)[,:\d\]]* ?(?:error: )?(.+)", re.MULTILINE
 )
-_MAVEN = re.compile(r"^\[ERROR\] (.*)", re.MULTILINE)
+_MAVEN = re.compile(r"\[ERROR\] (.*)")
 # The beginning of the output of one benchmark.
 _RUN = re.compile(r"^# Benchmark: (\S+)\n(?:# Parameters: \((.*)\)\n)?", re.MULTILINE)
 _EXCEPTION = re.compile(r"^((?:[\w$]+\.)*[\w$]*(?:Exception|Error)\b.*)", re.MULTILINE)
@@ -71,12 +71,18 @@ class JmhOptions(adapter.Options):
     alloc: bool = Field(default=False, description="Also measure what an operation allocates, by further processes.")
 
 
+class _JmhBenchmark(Json):
+    """JMH's name of a benchmark, with the values of its parameters."""
+
+    name: str
+    parameters: dict[str, str]
+
+
 class _Jar(Json):
-    """A jar with JMH. ``ids`` maps perfflow's names to JMH's; ``parameters`` has those that belong to each name."""
+    """A jar with JMH and its benchmarks by perfflow's names."""
 
     jar: Annotated[str, Field(pattern=r"^/[^\x00]*$")]
-    ids: dict[str, str]
-    parameters: dict[str, dict[str, str]]
+    ids: dict[str, _JmhBenchmark]
 
 
 class _JmhSuite(Json):
@@ -146,11 +152,11 @@ def invocations(call: Call[JmhOptions]) -> tuple[Invocation, ...]:
 
 
 def _invocation(call: Call[JmhOptions], process: _Process) -> Invocation:
-    bench = process.bench
-    words = [call.program or JAVA.name, "-Djmh.ignoreLock=true", "-cp", bench.jar, MAIN]
+    words = [call.program or JAVA.name, "-Djmh.ignoreLock=true", "-cp", process.bench.jar, MAIN]
+    chosen = [process.bench.ids[name] for name in process.names]
     if call.chosen:
-        words += [f"^{_SPECIAL.sub(lambda special: chr(92) + special[0], bench.ids[name])}$" for name in process.names]
-        words += [f"-p{key}={value}" for key, value in bench.parameters[process.names[0]].items()]
+        words += [f"^{_SPECIAL.sub(lambda special: chr(92) + special[0], each.name)}$" for each in chosen]
+        words += [f"-p{key}={value}" for key, value in chosen[0].parameters.items()]
     elif call.options.filter:
         words.append(call.options.filter)
     words += [*process.options, "-f", "1", "-rf", "json", "-rff", str(call.folder / process.result)]
@@ -165,9 +171,9 @@ def _processes(call: Call[JmhOptions]) -> Iterator[_Process]:
     """
     for number, bench in adapter.having_chosen(call, suite_in(call.place).benches):
         groups: dict[object, list[str]] = {}
-        for name in bench.ids:
+        for name, each in bench.ids.items():
             if not call.chosen or name in call.chosen:
-                groups.setdefault(frozenset(bench.parameters[name].items()) if call.chosen else None, []).append(name)
+                groups.setdefault(frozenset(each.parameters.items()) if call.chosen else None, []).append(name)
         for group, names in enumerate(groups.values()):
             yield _Process(f"jmh-{number}-{group}", bench, tuple(names), _length(call))
             if call.options.alloc and call.effort is not Effort.SAMPLED:
@@ -206,18 +212,19 @@ def parse(call: Call[JmhOptions], _usage: Usage) -> Parsed:
     failed: dict[str, str] = {}
     for process in _processes(call):
         said = tool_files.first_text(call.folder, process.printed)
-        content = tool_files.read_json(call.folder / process.result, tool_files.last_line(said) or "JMH was killed")
-        found: dict[tuple[str, frozenset[tuple[str, str]]], _JmhResult] = {}
-        for result in parsed_output.checked_json(_JmhResults, {"results": content}, process.result).results:
-            # Of a benchmark in several modes, the first counts.
-            found.setdefault((result.benchmark, frozenset(result.parameters.items())), result)
+        last = tool_files.last_line(said) or tool_files.last_words(call.folder) or "JMH was killed"
+        content = tool_files.read_json(call.folder / process.result, tool_files.clean_name(last)[:200])
+        results = parsed_output.checked_json(_JmhResults, {"results": content}, process.result).results
         for own_name in process.names:
-            name = label(own_name)
-            key = process.bench.ids[own_name], frozenset(process.bench.parameters[own_name].items())
-            if key in found:
-                reading = (_bytes if process.options is _ALLOCATING else _time)(name, found[key])
+            name, each = label(own_name), process.bench.ids[own_name]
+            # Of a benchmark in several modes, the first counts.
+            found = next(
+                (one for one in results if (one.benchmark, one.parameters) == (each.name, each.parameters)), None
+            )
+            if found:
+                reading = (_bytes if process.options is _ALLOCATING else _time)(name, found)
                 readings[name, reading.metric] = reading
-            elif reason := _why(said, *key):
+            elif reason := _why(said, each):
                 failed.setdefault(name, f"failed: {reason}")
             else:
                 raise ToolOutputError(f"{name} left no result")
@@ -252,13 +259,14 @@ def _bytes(name: str, result: _JmhResult) -> Reading:
     return Reading("alloc", float(int(min(values, default=0.0))), name)
 
 
-def _why(said: str, own_name: str, parameters: frozenset[tuple[str, str]]) -> str:
+def _why(said: str, benchmark: _JmhBenchmark) -> str:
     """Return why a benchmark has no result, from what JMH printed; '' if it does not say so."""
     runs = list(_RUN.finditer(said))
-    for run, end in zip(runs, [*(run.start() for run in runs[1:]), len(said)], strict=True):
-        given = frozenset(tuple(item.split(" = ", 1)) for item in (run[2] or "").split(", ") if item)
+    for number, run in enumerate(runs, 1):
+        end = runs[number].start() if number < len(runs) else len(said)
+        given = dict(item.partition(" = ")[::2] for item in (run[2] or "").split(", ") if item)
         error = _EXCEPTION.search(said, run.end(), end)
-        if run[1] == own_name and given == parameters and error:
+        if (run[1], given) == (benchmark.name, benchmark.parameters) and error:
             return tool_files.clean_name(error[1])[:200]
     return ""
 

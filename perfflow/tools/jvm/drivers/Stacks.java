@@ -82,6 +82,8 @@ final class Stacks {
                 return FileVisitResult.CONTINUE;
             }
         });
+        // Of several files with one class, both sides of a comparison show the same.
+        sources.values().forEach(Collections::sort);
     }
 
     private void read(Path recording) throws IOException {

@@ -60,16 +60,13 @@ def write(folder: Path, settings: Mapping[str, Any]) -> None:
     for jar, names in found:
         if not names:
             continue
-        each = {
-            "/".join((short[own], *(f"{key}={value}" for key, value in chosen.items()))): (own, chosen)
-            for own, parameters in names.items()
-            for chosen in combinations(parameters)
-        }
         (folder / f"contents-{len(benches)}.txt").write_text(contents(jar), encoding="utf-8")
-        ids = {name: own for name, (own, _) in each.items()}
-        benches.append(
-            {"jar": str(jar), "ids": ids, "parameters": {name: chosen for name, (_, chosen) in each.items()}}
-        )
+        ids = {}
+        for own, parameters in names.items():
+            for chosen in combinations(parameters):
+                name = "/".join((short[own], *(f"{key}={value}" for key, value in chosen.items())))
+                ids[name] = {"name": own, "parameters": chosen}
+        benches.append({"jar": str(jar), "ids": ids})
     (folder / "suite.json").write_text(json.dumps({"benches": benches}, indent=1) + "\n", encoding="utf-8")
 
 
