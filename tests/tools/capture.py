@@ -136,13 +136,7 @@ def _build(names: list[str]) -> None:
     (DEMO / "broken.py").write_text((DEMO / "speed.py").read_text().replace("assert benchmark", "assert not benchmark"))
     (DEMO / "bench.py").write_text("import triton.testing\n\ntriton.testing.do_bench(lambda: None)\n")
     asv_suite(DEMO / "asv")
-    if {"node-bench", "node-profile"} & {*names}:
-        os.chdir(node_project(DEMO / "node"))
-    if {"go-bench", "go-pprof"} & {*names}:
-        shutil.copytree(GO_MODULE, DEMO / "go", dirs_exist_ok=True)
-        subprocess.run(["go", "test", "-trimpath", "-c", "-o", "text.test", "./text"], cwd=DEMO / "go", check=True)
-    if {"jmh", "jfr"} & {*names}:
-        _build_maven()
+    _build_projects({*names})
     if "cuda-bench" in names:
         kernels = compiler(EXAMPLES / "gpu-kernels/kernels_cpu.cpp", DEMO / "kernels-cpu")
         subprocess.run(kernels, check=True)
@@ -150,13 +144,19 @@ def _build(names: list[str]) -> None:
         headers.build(DEMO / "ranges")
 
 
-def _build_maven() -> None:
-    """Build the jar with JMH benchmarks; copy a project that does not compile, and one that is built without network."""
-    for name in ("maven", "maven-broken", "maven-other"):
-        shutil.copytree(MAVEN_PROJECT, DEMO / name, dirs_exist_ok=True)
-    source = DEMO / "maven-broken/core/src/main/java/org/example/Words.java"
-    source.write_text(source.read_text().replace("words++", "missing++"))
-    subprocess.run(["mvn", "-q", "-B", "-o", "package"], cwd=DEMO / "maven", check=True)
+def _build_projects(names: set[str]) -> None:
+    """Copy and build the projects of the tools that are named."""
+    if {"node-bench", "node-profile"} & names:
+        os.chdir(node_project(DEMO / "node"))
+    if {"go-bench", "go-pprof"} & names:
+        shutil.copytree(GO_MODULE, DEMO / "go", dirs_exist_ok=True)
+        subprocess.run(["go", "test", "-trimpath", "-c", "-o", "text.test", "./text"], cwd=DEMO / "go", check=True)
+    if {"jmh", "jfr"} & names:
+        for name in ("maven", "maven-broken", "maven-other"):
+            shutil.copytree(MAVEN_PROJECT, DEMO / name, dirs_exist_ok=True)
+        source = DEMO / "maven-broken/core/src/main/java/org/example/Words.java"
+        source.write_text(source.read_text().replace("words++", "missing++"))
+        subprocess.run(["mvn", "-q", "-B", "-o", "package"], cwd=DEMO / "maven", check=True)
 
 
 def _capture_crates() -> None:
