@@ -215,8 +215,8 @@ class Start:
 
 _NO_ADAPTER: Mapping[ProjectKind, str] = {
     ProjectKind.NODE: "there are no benchmarks of tinybench, mitata or vitest",
-    ProjectKind.MAVEN: "perfflow has no adapter for Maven projects",
-    ProjectKind.GRADLE: "perfflow has no adapter for Gradle projects",
+    ProjectKind.MAVEN: "there are no JMH benchmarks",
+    ProjectKind.GRADLE: "there are no JMH benchmarks",
 }
 _OF_PYTHON = (ProjectKind.PYTEST, ProjectKind.PYPERF, ProjectKind.ASV)
 _MOST_PATHS = 40
@@ -339,6 +339,8 @@ def _measured(
     words = command.split()
     if words and is_interpreter(words[0]):
         language, about = "python", about.replace("a command", "a Python command", 1)
+    elif words and Path(words[0]).name == "java":
+        language = "jvm"
     values = {"command": command, "build": build, "remark": remark, "language": language}
     return Starter("command", values, files.folder.name, about)
 

@@ -87,6 +87,7 @@ class _Jar(Json):
 
 class _JmhSuite(Json):
     benches: Annotated[list[_Jar], Field(min_length=1)]
+    left_out: list[str]
 
 
 class _JmhFigures(Json):
@@ -231,7 +232,8 @@ def parse(call: Call[JmhOptions], _usage: Usage) -> Parsed:
     if not readings:
         name, reason = next(iter(failed.items()))
         raise ToolOutputError(f"{name} {reason}")
-    return Parsed(tuple(reading for reading in readings.values() if reading.benchmark not in failed), failed=failed)
+    figures = tuple(reading for reading in readings.values() if reading.benchmark not in failed)
+    return Parsed(figures, failed=failed, warnings=tuple(map(label, suite_in(call.place).left_out)))
 
 
 def _time(name: str, result: _JmhResult) -> Reading:

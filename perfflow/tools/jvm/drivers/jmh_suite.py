@@ -52,9 +52,11 @@ def main() -> None:
 def write(folder: Path, settings: Mapping[str, Any]) -> None:
     (folder / "suite.json").unlink(missing_ok=True)
     jars = [Path(settings["jar"]).absolute()] if settings["jar"] else built(settings["module"], settings["flags"])
-    found = [(jar, benchmarks(settings["java"], jar, settings["filter"])) for jar in jars]
+    left_out: dict[str, str] = {}
+    found = [(jar, benchmarks(settings["java"], jar, settings["filter"], left_out)) for jar in jars]
     if not any(names for _, names in found):
-        sys.exit("no benchmark matches the filter" if settings["filter"] else f"{jars[0].name} has no benchmark")
+        none = "no benchmark matches the filter" if settings["filter"] else f"{jars[0].name} has no benchmark"
+        sys.exit("; ".join(left_out.values()) or none)
     short = short_names({own for _, names in found for own in names})
     benches: list[dict[str, Any]] = []
     for jar, names in found:
@@ -67,7 +69,8 @@ def write(folder: Path, settings: Mapping[str, Any]) -> None:
                 name = "/".join((short[own], *(f"{key}={value}" for key, value in chosen.items())))
                 ids[name] = {"name": own, "parameters": chosen}
         benches.append({"jar": str(jar), "ids": ids})
-    (folder / "suite.json").write_text(json.dumps({"benches": benches}, indent=1) + "\n", encoding="utf-8")
+    suite = {"benches": benches, "left_out": list(left_out.values())}
+    (folder / "suite.json").write_text(json.dumps(suite, indent=1) + "\n", encoding="utf-8")
 
 
 def built(module: str, flags: Sequence[str]) -> list[Path]:
@@ -137,8 +140,8 @@ def contents(jar: Path) -> str:
     return "".join(rows)
 
 
-def benchmarks(java: str, jar: Path, pattern: str) -> dict[str, dict[str, list[str]]]:
-    """Return the values of the parameters of each benchmark in a jar."""
+def benchmarks(java: str, jar: Path, pattern: str, left_out: dict[str, str]) -> dict[str, dict[str, list[str]]]:
+    """Return the values of the parameters of each benchmark in a jar. Those that JMH cannot choose are left out."""
     if not jar.is_file():
         sys.exit(f"{jar}: no such file")
     argv = [java, "-cp", str(jar), MAIN, "-lp", *([pattern] if pattern else [])]
@@ -153,25 +156,22 @@ def benchmarks(java: str, jar: Path, pattern: str) -> dict[str, dict[str, list[s
     for line in done.stdout.splitlines()[1:]:
         if match := PARAMETER.fullmatch(line):
             values = match[2].split(", ")
-            # Where values contain commas, this list does not tell where they end, and JMH's options neither.
-            declared = number_of_values(listed, own, match[1], len(values))
-            if len(values) != declared or any("," in value for value in values):
-                sys.exit(
-                    f"{own}: JMH cannot choose a value with a comma, as {match[1]} has: leave it out with `filter`"
-                )
             found[own][match[1]] = values
+            # Where values contain commas, this list does not tell where they end, and JMH's options neither.
+            if len(values) != number_of_values(listed, own, match[1]) or any("," in value for value in values):
+                left_out[own] = f"{own} is left out: a value of its parameter {match[1]} contains a comma"
         elif line.strip():
             own = line.strip()
             found[own] = {}
-    return found
+    return {own: parameters for own, parameters in found.items() if own not in left_out}
 
 
-def number_of_values(listed: str, own: str, parameter: str, default: int) -> int:
-    """Return how many values of a parameter a jar's own list has."""
+def number_of_values(listed: str, own: str, parameter: str) -> int:
+    """Return how many values of a parameter a jar's own list has; 0 if it is not there."""
     owner, _, method = own.rpartition(".")
     line = next((line for line in listed.splitlines() if f" {owner} " in line and f" {method} " in line), "")
     match = re.search(rf" {len(parameter)} {re.escape(parameter)} (\d+) ", line)
-    return int(match[1]) if match else default
+    return int(match[1]) if match else 0
 
 
 def short_names(names: set[str]) -> dict[str, str]:

@@ -12,7 +12,10 @@ import org.openjdk.jmh.annotations.Scope;
 import org.openjdk.jmh.annotations.State;
 import org.openjdk.jmh.annotations.Warmup;
 
-/** Benchmarks in each mode, one whose name begins with that of another, and one that fails. */
+/**
+ * Benchmarks in each mode, one whose name begins with that of another, one whose
+ * parameter JMH cannot choose, and one that fails.
+ */
 @Warmup(iterations = 1, time = 20, timeUnit = TimeUnit.MILLISECONDS)
 @Measurement(iterations = 3, time = 20, timeUnit = TimeUnit.MILLISECONDS)
 @Fork(1)
@@ -57,6 +60,17 @@ public class OddBench {
     @BenchmarkMode(Mode.AverageTime)
     public int chosen(Chosen chosen) {
         return Words.count(chosen.name) + chosen.size;
+    }
+
+    @State(Scope.Benchmark)
+    public static class Listed {
+        @Param({"a, b", "c"})
+        String letters;
+    }
+
+    @Benchmark
+    public int listed(Listed listed) {
+        return Words.count(listed.letters);
     }
 
     @Benchmark
