@@ -36,5 +36,14 @@ public final class Words {
         return built.toString();
     }
 
+    /** Shows the words of a text that has as many as the first argument says. */
+    public static void main(String[] args) {
+        StringBuilder text = new StringBuilder();
+        for (int i = 0; i < Integer.parseInt(args[0]); i++) {
+            text.append("word").append(i % 1000).append(' ');
+        }
+        System.out.print(show(index(text.toString())));
+    }
+
     private Words() {}
 }
