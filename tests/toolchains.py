@@ -1,4 +1,4 @@
-"""Whether cargo, Go, Node.js and libraries of C++ work here, for tests that need them; a project in Node.js."""
+"""Whether cargo, Go, Node.js, Java and C++ libraries work here, for tests that need them; projects in some of these."""
 
 from __future__ import annotations
 
@@ -67,3 +67,18 @@ def node_project(folder: Path) -> Path:
     shutil.copytree(Path(__file__).parent / "tools" / "node", folder, dirs_exist_ok=True)
     (folder / "node_modules").symlink_to(NODE_MODULES)
     return folder
+
+
+needs_java = pytest.mark.skipif(shutil.which("javac") is None, reason="no JDK is on PATH: apt-get install default-jdk")
+MAVEN_PROJECT = Path(__file__).parent / "tools" / "maven"
+JMH_JAR = user_cache_path("perfflow") / "jmh-1" / "benchmarks" / "target" / "benchmarks.jar"
+"""The jar of this project, which scripts/install builds."""
+needs_jmh = pytest.mark.skipif(
+    not (shutil.which("mvn") and shutil.which("javac") and JMH_JAR.exists()),
+    reason="a JDK, Maven or JMH is not installed (sh scripts/install tools,dev)",
+)
+
+
+def maven_project(folder: Path) -> Path:
+    """Copy the Maven project of these tests into a new folder; return it."""
+    return Path(shutil.copytree(MAVEN_PROJECT, folder))

@@ -218,8 +218,8 @@ class Start:
 
 _NO_ADAPTER: Mapping[ProjectKind, str] = {
     ProjectKind.NODE: "there are no benchmarks of tinybench, mitata or vitest",
-    ProjectKind.MAVEN: "perfflow has no adapter for Maven projects",
-    ProjectKind.GRADLE: "perfflow has no adapter for Gradle projects",
+    ProjectKind.MAVEN: "there are no JMH benchmarks",
+    ProjectKind.GRADLE: "there are no JMH benchmarks",
 }
 _OF_PYTHON = (ProjectKind.PYTEST, ProjectKind.PYPERF, ProjectKind.ASV)
 _MOST_PATHS = 40
@@ -342,6 +342,8 @@ def _measured(
     words = command.split()
     if words and is_interpreter(words[0]):
         language, about = "python", about.replace("a command", "a Python command", 1)
+    elif words and Path(words[0]).name == "java":
+        language = "jvm"
     values = {"command": command, "build": build, "remark": remark, "language": language}
     return Starter("command", values, files.folder.name, about)
 
@@ -552,24 +554,54 @@ def _require_fixed_work(command: str, library: str) -> None:
 
 
 def _of_maven(files: ProjectFiles, command: str) -> Starter:
-    if not command and "jmh-core" in files.text("pom.xml"):
-        _require_fixed_work("mvn test", "JMH")
+    if not command and (suite := _jmh_suite(files, "pom.xml")):
+        return suite
     return _of_java(files, command, "mvn -q test", "a command of a Maven project")
 
 
 def _of_gradle(files: ProjectFiles, command: str) -> Starter:
+    if not command and (suite := _jmh_suite(files, "build.gradle", "build.gradle.kts")):
+        return suite
     program = "./gradlew" if (files.folder / "gradlew").is_file() else "gradle"
-    if not command and any("jmh" in files.text(name) for name in ("build.gradle", "build.gradle.kts")):
-        _require_fixed_work(f"{program} test", "JMH")
     return _of_java(
         files, command, f"{program} --quiet --no-daemon test --rerun-tasks", "a command of a Gradle project"
     )
+
+
+def _jmh_suite(files: ProjectFiles, *builds: str) -> Starter | None:
+    """Return a workflow for JMH benchmarks, which the project itself or one of its modules has; None if there are none.
+
+    Raises UserError if they are in no jar, since they run for a fixed time and so cannot be measured as a command.
+    """
+    folders = {str(Path(path).parent): files.text(path) for path in files.named(*(f"/{name}" for name in builds))}
+    if not any("jmh" in text for text in folders.values()):
+        return None
+    sources = [path for path, text in files.having("@Benchmark", *_OF_JVM) if "org.openjdk.jmh" in text]
+    packed = [path for path in sources if "src/test/" not in path]
+    if not packed:
+        _require_fixed_work("the tests", "JMH")
+    first = packed[0]
+    deepest_first = sorted(folders, key=lambda folder: -len(Path(folder).parts))
+    found = next(folder for folder in deepest_first if Path(first).is_relative_to(folder))
+    # A folder that the project above does not name builds alone.
+    is_module = found != "." and Path(found).name in folders.get(".", "")
+    name = files.folder.name
+    values = {
+        "project": "." if is_module else found,
+        "module": (found.replace("/", ":") if "pom.xml" not in builds else found) if is_module else "",
+        "example": f"{Path(first).stem}.{_BENCHMARK.findall(files.text(first))[0]}",
+    }
+    shown = f"{', '.join(packed[:3])}{', ...' if packed[3:] else ''}"
+    return Starter("jmh", values, name, f"the JMH benchmarks in {shown}")
 
 
 def _of_java(files: ProjectFiles, command: str, guess: str, about: str) -> Starter:
     return _measured(files, command or guess, "", about, "" if command else _INSTEAD, "java")
 
 
+_OF_JVM = (".java", ".kt", ".scala", ".groovy")
+# The first method after the annotation, which others may follow.
+_BENCHMARK = re.compile(r"@Benchmark\b[^(){;]{0,200}?(?:\([^()]*\)[^(){;]{0,200}?)*?\b(\w+)\s*\(")
 _SCRIPTS = (".js", ".mjs", ".cjs", ".ts", ".mts", ".cts")
 _IMPORTS = r"(?:from\s*|import\s*|require\()[\"']{}[\"']"
 _OF_NODE = ("tinybench", "mitata", "vitest", "benchmark")

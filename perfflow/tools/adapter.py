@@ -624,10 +624,10 @@ def pace_of(readings: Iterable[Reading]) -> Pace | None:
 
 
 class BuiltBenchmarks(Protocol):
-    """An executable with benchmarks; ``ids`` maps perfflow's names to its own."""
+    """An executable with benchmarks; ``ids`` maps perfflow's names to what it knows of them."""
 
     @property
-    def ids(self) -> Mapping[str, str]:
+    def ids(self) -> Mapping[str, object]:
         """The names."""
 
 

@@ -29,6 +29,7 @@ _FAMILIES: Mapping[str, str] = {
     "cpp": "google-benchmark catch2 nanobench",
     "go": "go-bench go-pprof",
     "node": "node-bench node-profile",
+    "jvm": "jmh jfr",
     "torch": "torch-profiler",
     "nvidia": "nsys nvidia-smi ncu nvcc cuda-bench compute-sanitizer triton-bench",
     "mojo": "mojo-bench",

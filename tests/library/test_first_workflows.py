@@ -42,6 +42,11 @@ TWO = "project(x)\nadd_executable(tool tool.cpp)\nadd_executable(speed\n  ${CMAK
 MESON = "project('x', 'cpp')\nexecutable('tool', 't.cpp')\nsub = executable('speed', files('b.cpp'), link_with: x)\n"
 CARGO = '[package]\nname = "quick"\nversion = "1.0.0"\n'
 TINYBENCH = '{"scripts": {"bench": "node b"}, "devDependencies": {"tinybench": "6", "tsx": "4"}}'
+JMH = "import org.openjdk.jmh.annotations.*;\n\npublic class ParseBench {\n    @Benchmark\n    public int parse() {\n"
+JMH += "        return 1;\n    }\n}\n"
+POM = "<project><modules><module>bench</module></modules></project>"
+JMH_POM = "<project><artifactId>jmh-core</artifactId></project>"
+JMH_PLUGIN = "plugins { id 'me.champeau.jmh' }"
 GO_TEST = (
     'package speed\n\nimport "testing"\n\nfunc BenchmarkParse(b *testing.B) {\n\tfor i := 0; i < b.N; i++ {\n\t}\n}\n'
 )
@@ -90,6 +95,10 @@ PROJECTS: list[tuple[Files, ProjectKind, str]] = [
     ({"package.json": '{"main": "s.js"}', "s.js": "createServer(f).listen(1)"}, ProjectKind.NODE, "background: true"),
     ({"go.mod": "module example.org/speed\n", "main.go": GO_SERVER}, ProjectKind.GO, "needs: [compile]"),
     ({"shop.db": "", "q/total.sql": "-- all\n SELECT 1"}, ProjectKind.SQLITE, 'script: "q/total.sql"'),
+    ({"pom.xml": JMH_POM, "src/main/java/ParseBench.java": JMH}, ProjectKind.MAVEN, "ParseBench.parse/size=10"),
+    ({"pom.xml": POM, "bench/pom.xml": JMH_POM, "bench/x/B.java": JMH}, ProjectKind.MAVEN, 'module: "bench"'),
+    ({"pom.xml": "", "own/pom.xml": JMH_POM, "own/x/B.java": JMH}, ProjectKind.MAVEN, 'project: "own"'),
+    ({"build.gradle": JMH_PLUGIN, "src/jmh/java/B.java": JMH}, ProjectKind.GRADLE, "uses: jmh"),
     ({"Cargo.toml": CARGO, "benches/old.rs": "#[bench]\nfn b() {}\n"}, ProjectKind.CARGO, 'bench: ["old"]'),
 ]
 
@@ -125,7 +134,7 @@ def test_the_kind_is_told_by_files_and_its_workflow_can_run(
     assert "@" not in found.text.replace("@REV", "")
     assert written(tmp_path, found).problems == ()
     measures_program = kind in (ProjectKind.NODE, ProjectKind.MAVEN, ProjectKind.GRADLE) and not any(
-        word in found.text for word in ("node-bench", "background")
+        word in found.text for word in ("uses: jmh", "node-bench", "background")
     )
     assert ("so this measures a command" in found.note) == measures_program
 
@@ -135,8 +144,8 @@ def test_the_kind_is_told_by_files_and_its_workflow_can_run(
     [
         ({"package.json": '{"scripts": {"bench": "node b"}, "devDependencies": {"benchmark": "2"}}'}, "benchmark"),
         ({"package.json": '{"scripts": {"benchmark": "vitest bench"}, "dependencies": {"vitest": "4"}}'}, "vitest"),
-        ({"pom.xml": "<project><artifactId>jmh-core</artifactId></project>"}, "JMH"),
-        ({"build.gradle": "plugins { id 'me.champeau.jmh' }"}, "JMH"),
+        ({"pom.xml": JMH_POM, "src/test/java/B.java": JMH}, "JMH"),
+        ({"build.gradle": JMH_PLUGIN}, "JMH"),
     ],
 )
 def test_what_runs_for_a_fixed_time_is_not_measured_as_a_whole(files: Files, library: str, tmp_path: Path) -> None:
@@ -171,6 +180,7 @@ def test_a_command_gets_a_profiler_that_fits_it(tmp_path: Path) -> None:
     assert found.about == "a Python command"
     assert "#- {id: heap, uses: tracemalloc, benchmark: program}" in found.text
     assert "#- {id: heap, uses: massif, benchmark: program}" in begun(tmp_path, command="./main").text
+    assert "uses: jfr, benchmark: program" in begun(tmp_path, command="java -jar main.jar").text
 
 
 @pytest.mark.parametrize(

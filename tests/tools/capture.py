@@ -27,7 +27,7 @@ import yaml
 from perfflow.execute.prepare import version
 from perfflow.tools.registry import FILES
 from tests.store.history import databases as postgres
-from tests.toolchains import node_project
+from tests.toolchains import MAVEN_PROJECT, node_project
 from tests.tools import servers
 from tests.tools.harness import (
     CRATE,
@@ -62,7 +62,7 @@ SAXPYS = {
 }
 DRIVERS = b"/opt/perfflow/tools/drivers"
 UNREAD = {"cargo.json", "listing.out", "stderr", "estimates.json", "tukey.json"}
-BINARY = {".data", ".prof", ".zst", ".gz"}
+BINARY = {".data", ".prof", ".zst", ".gz", ".jfr"}
 OF_VENV = {"line-profiler": "line_profiler", "memray": "memray", "pytest-benchmark": "pytest_benchmark"}
 OF_VENV |= {"pyperf": "pyperf", "asv": "asv_runner"}
 """Tools that are modules of these tests' interpreter."""
@@ -77,6 +77,7 @@ VERSIONS: Mapping[str, tuple[str, ...]] = {
     "node-profile": ("node", "--version"),
     "catch2": ("dpkg-query", "--show", "--showformat=${source:Upstream-Version}", "catch2"),
     "nanobench": ("awk", '/define ANKERL_NANOBENCH_VERSION/ {printf "%s%s", dot, $3; dot = "."}', str(NANOBENCH)),
+    "jfr": ("java", "--version"),
     "google-benchmark": ("dpkg-query", "--show", "--showformat=${source:Upstream-Version}", "libbenchmark-dev"),
     "triton-bench": (TORCH, "-c", "import triton; print(triton.__version__)"),
     "torch-profiler": (TORCH, "-c", "import torch; print(torch.__version__.partition('+')[0])"),
@@ -128,6 +129,8 @@ APART = {
     "cuda-bench",
     "go-bench",
     "go-pprof",
+    "jfr",
+    "jmh",
     "mojo",
     "nanobench",
     "node-bench",
@@ -164,16 +167,27 @@ def _build(names: list[str]) -> None:
     asv_suite(DEMO / "asv")
     (DEMO / "package").mkdir(exist_ok=True)
     (DEMO / "package" / "package.json").write_text('{"name": "demo", "version": "1.0.0"}\n')
-    if {"node-bench", "node-profile"} & {*names}:
-        os.chdir(node_project(DEMO / "node"))
-    if {"go-bench", "go-pprof"} & {*names}:
-        shutil.copytree(GO_MODULE, DEMO / "go", dirs_exist_ok=True)
-        subprocess.run(["go", "test", "-trimpath", "-c", "-o", "text.test", "./text"], cwd=DEMO / "go", check=True)
+    _build_projects({*names})
     if "cuda-bench" in names:
         kernels = compiler(EXAMPLES / "gpu-kernels/kernels_cpu.cpp", DEMO / "kernels-cpu")
         subprocess.run(kernels, check=True)
     if "nsys" in names:
         headers.build(DEMO / "ranges")
+
+
+def _build_projects(names: set[str]) -> None:
+    """Copy and build the projects of the tools that are named."""
+    if {"node-bench", "node-profile"} & names:
+        os.chdir(node_project(DEMO / "node"))
+    if {"go-bench", "go-pprof"} & names:
+        shutil.copytree(GO_MODULE, DEMO / "go", dirs_exist_ok=True)
+        subprocess.run(["go", "test", "-trimpath", "-c", "-o", "text.test", "./text"], cwd=DEMO / "go", check=True)
+    if {"jmh", "jfr"} & names:
+        for name in ("maven", "maven-broken", "maven-other"):
+            shutil.copytree(MAVEN_PROJECT, DEMO / name, dirs_exist_ok=True)
+        source = DEMO / "maven-broken/core/src/main/java/org/example/Words.java"
+        source.write_text(source.read_text().replace("words++", "missing++"))
+        subprocess.run(["mvn", "-q", "-B", "-o", "package"], cwd=DEMO / "maven", check=True)
 
 
 def _capture_crates() -> None:
@@ -252,7 +266,10 @@ def _is_read(name: str, file: Path) -> bool:
         or name == "stream" == file.name
         or file.name.startswith("memray.bin")
     )
-    unread = (name == "cargo-bench" and file.name in UNREAD) or (name == "torch-profiler" and file.name == "stderr")
+    unread = file.name.startswith("contents-") or file.name in {
+        "cargo-bench": UNREAD,
+        "torch-profiler": {"stderr"},
+    }.get(name, ())
     empty = file.name.endswith(("stderr", "listing.out")) and not file.stat().st_size
     return not (program or unread or empty or file.suffix in BINARY)
 
