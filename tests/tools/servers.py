@@ -1,4 +1,7 @@
-"""A server for load generators: it answers 200, or the status in the path, such as /500."""
+"""A server for load generators: it answers 200, or the status in the path, such as /500.
+
+At /form it wants the form of ``FORM``, and answers 400 to everything else.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,10 @@ DEAD = "http://127.0.0.1:1/"
 """An address where nothing listens."""
 
 
+FORM = {"method": "POST", "body": "a=b c&d", "headers": ["X-Word: one two", "X-Other: 3"]}
+"""Options of the load generators."""
+
+
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     # Otherwise the system delays the second of two short packets.
@@ -18,11 +25,14 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         length = int(self.headers.get("Content-Length", 0))
-        body = self.rfile.read(length) or self.headers.get("X-Word", "hello").encode()
-        self.send_response(int(self.path[1:] or 200))
-        self.send_header("Content-Length", str(len(body)))
+        body = self.rfile.read(length).decode()
+        found = {"method": self.command, "body": body}
+        found["headers"] = [f"{name}: {self.headers[name]}" for name in ("X-Word", "X-Other")]
+        status = (200 if found == FORM else 400) if self.path == "/form" else int(self.path[1:] or 200)
+        self.send_response(status)
+        self.send_header("Content-Length", "5")
         self.end_headers()
-        self.wfile.write(body)
+        self.wfile.write(b"hello")
 
     do_POST = do_GET  # noqa: N815 (the name that http.server calls)
 
