@@ -7,14 +7,16 @@ from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Mapping
 from functools import cache
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
 
 DEAD = "http://127.0.0.1:1/"
 """An address where nothing listens."""
 
 
-FORM = {"method": "POST", "body": "a=b c&d", "headers": ["X-Word: one two", "X-Other: 3"]}
+FORM: Mapping[str, Any] = {"method": "POST", "body": "a=b c&d", "headers": ["X-Word: one two", "X-Other: 3"]}
 """Options of the load generators."""
 
 
@@ -26,7 +28,7 @@ class _Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         length = int(self.headers.get("Content-Length", 0))
         body = self.rfile.read(length).decode()
-        found = {"method": self.command, "body": body}
+        found: dict[str, Any] = {"method": self.command, "body": body}
         found["headers"] = [f"{name}: {self.headers[name]}" for name in ("X-Word", "X-Other")]
         status = (200 if found == FORM else 400) if self.path == "/form" else int(self.path[1:] or 200)
         self.send_response(status)

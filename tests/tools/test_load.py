@@ -6,6 +6,7 @@ import shutil
 import sqlite3
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -37,7 +38,7 @@ def test_oha_waits_for_its_last_requests_and_times_them_from_when_they_were_due(
     ],
 )
 def test_a_generator_sends_the_method_the_body_and_each_header(
-    name: str, options: Mapping[str, object], tmp_path: Path
+    name: str, options: Mapping[str, Any], tmp_path: Path
 ) -> None:
     url = f"{servers.address()}/form"
     values = values_of(parsed_of(run(name, tmp_path / "out", url=url, **options, **servers.FORM)))
@@ -92,7 +93,7 @@ def test_a_build_finds_something_to_do_each_time(tmp_path: Path, monkeypatch: py
     assert (tmp_path / "out").read_text() == "built\n" * 2
     parsed_of(run("build-time", tmp_path / "sample", shutil.which("make") or "", clean="make clean"))
     assert (tmp_path / "out").read_text() == "built\n"
-    for wrong, said in ({"touch": ["c"]}, "no such file: c"), ({}, "build-time needs clean or touch"):
-        assert run("build-time", tmp_path / "sample", "/bin/true", **wrong).status == 1
+    for touch, said in ((["c"], "no such file: c"), ([], "build-time needs clean or touch")):
+        assert run("build-time", tmp_path / "sample", "/bin/true", touch=touch).status == 1
         assert said in (tmp_path / "sample" / "prepare.stderr").read_text()
     assert not (tmp_path / "c").exists()
