@@ -101,6 +101,9 @@ class ToolFile(WorkflowPart):
     deterministic: bool = Field(
         default=False, description="true: every run gives the same figures, so two runs of each side are enough"
     )
+    client: bool = Field(
+        default=False, description="true: it measures another process, such as a server, and is not profiled itself"
+    )
     program: str = Field("", description="program to find on PATH before the run starts; default: as `argv` says")
     version: list[Text] = Field(default_factory=list, description="arguments that print the version of the program")
     install: str = Field("", description="command that installs the program")
@@ -165,6 +168,7 @@ class DeclaredTool:
             description=source.description,
             metrics=metrics_of_parse(source.parse) if source.parse else command.METRICS if self.is_timed else {},
             deterministic=source.deterministic,
+            client=source.client,
             good_statuses=frozenset(source.exit),
             python=source.python,
             is_of_file=name not in registry.FILES,

@@ -368,6 +368,16 @@ def test_a_preparation_that_fails_fails_the_step(tmp_path: Path) -> None:
     assert "`prepare` exited with 1" in result["steps"][0]["reason"]
 
 
+@pytest.mark.parametrize("client", ["true", "false"])
+def test_what_measures_another_process_is_not_profiled_itself(client: str, tmp_path: Path) -> None:
+    tool = f"perfflow-tool: 1\nclient: {client}\nargv: [sh, -c, 'echo 5']\n"
+    tool += "parse: {regex: '(?P<time>\\d+)', units: {time: ms}}\n"
+    project(tmp_path, tool, "{id: x, uses: ./tools/mine.yaml, runs: 2}], profile: [{id: why, uses: auto}")
+    _, result = run(tmp_path)
+    (step,) = [step for step in result["steps"] if step["id"] == "why"]
+    assert any("nothing to profile" in text for text in step["warnings"]) == (client == "true"), step
+
+
 PROFILER = """\
 perfflow-tool: 1
 role: profile
