@@ -303,6 +303,20 @@ def test_percentiles_of_a_process_are_one_reading_without_those_of_too_few_value
     assert found["time"].inner["n"] == sum(statuses.values())
 
 
+def test_a_target_on_a_percentile_of_too_few_values_is_not_measured(tmp_path: Path) -> None:
+    printed = {"times": {"p50": 2, "p99": 3, "p99.9": 4}, "status": {"200": 2000}, "rate": 7}
+    (tmp_path / "out.json").write_text(json.dumps(printed))
+    tool = PERCENTILES.replace('argv: ["true"]', "argv: [cat, out.json]")
+    targets = "targets: {x: {time p99: <5ms, time p999: <5ms}}\n"
+    project(tmp_path, tool, "{id: x, uses: ./tools/mine.yaml, runs: 6}", targets)
+    _, result = run(tmp_path)
+    assert {item["statistic"]: (item["status"], item["measured"]) for item in result["targets"]} == {
+        "p99": ("met", 0.003),
+        "p999": ("not measured", None),
+    }
+    assert "the 2000 values of a process are too few for p999" in {item["detail"] for item in result["targets"]}
+
+
 def test_values_of_a_process_are_a_distribution_too(tmp_path: Path) -> None:
     text = "perfflow-tool: 1\nargv: ['true']\ndistribution: time\n"
     text += "parse: {regex: '^(?P<time>\\d+)$', units: {time: ms}, samples: true}\n"
