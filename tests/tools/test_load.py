@@ -82,6 +82,10 @@ def test_a_package_of_npm_is_counted_without_packing_it(tmp_path: Path) -> None:
     assert [path.name for path in place.iterdir()] == ["package.json"]
 
 
+def test_the_same_builder_does_not_make_two_builds_the_same(tmp_path: Path) -> None:
+    assert tool("build-time").build.executed(call_of("build-time", tmp_path, "/bin/true", clean="true")) == ()
+
+
 @needs("make")
 def test_a_build_finds_something_to_do_each_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
