@@ -455,6 +455,8 @@ class Adapter:
 
     profiler: Profiler | None = None
     """Its properties if it attributes costs to functions, else None."""
+    client: bool = False
+    """It measures another process, such as a server, so the functions of its own explain nothing."""
     gpu: bool = False
     """The measured code runs on a GPU, so peaks of the processor are no roof for it."""
     finds_peaks: bool = False

@@ -101,6 +101,9 @@ class ToolFile(WorkflowPart):
     deterministic: bool = Field(
         default=False, description="true: every run gives the same figures, so two runs of each side are enough"
     )
+    client: bool = Field(
+        default=False, description="true: it measures another process, such as a server, and is not profiled itself"
+    )
     program: str = Field("", description="program to find on PATH before the run starts; default: as `argv` says")
     version: list[Text] = Field(default_factory=list, description="arguments that print the version of the program")
     install: str = Field("", description="command that installs the program")
@@ -113,8 +116,8 @@ class ToolFile(WorkflowPart):
     env: Env = Field(default_factory=dict, description="environment variables")
     exit: list[int] = Field(default=[0], min_length=1, description="exit statuses that mean success")
     outputs: list[FileName] = Field(default_factory=list, description="files that it must write to ${{ folder }}")
-    executed: list[Text] = Field(
-        default_factory=list, description="programs that it runs, if `argv` does not name them"
+    executed: list[Text] | None = Field(
+        None, description="programs that it runs, if `argv` does not name them; [] if equal programs say nothing"
     )
     parse: Parse | None = Field(
         None,
@@ -165,6 +168,7 @@ class DeclaredTool:
             description=source.description,
             metrics=metrics_of_parse(source.parse) if source.parse else command.METRICS if self.is_timed else {},
             deterministic=source.deterministic,
+            client=source.client,
             good_statuses=frozenset(source.exit),
             python=source.python,
             is_of_file=name not in registry.FILES,
@@ -181,7 +185,7 @@ class DeclaredTool:
         return self.source.role == "measure" and self.source.parse is None
 
     def _builder(self) -> Builder:
-        builder = replace(NO_BUILD, executed=self.executed) if self.source.executed else NO_BUILD
+        builder = replace(NO_BUILD, executed=self.executed) if self.source.executed is not None else NO_BUILD
         return replace(builder, before_each=self.before_each) if self.source.prepare else builder
 
     def invocations(self, call: Call) -> tuple[Invocation, ...]:
@@ -205,7 +209,7 @@ class DeclaredTool:
 
     def executed(self, call: Call) -> tuple[Path, ...]:
         """Return the programs under ``executed``. Raises ToolOutputError if they cannot be rendered."""
-        return tuple(Path(path) for path in self._rendered(call, self.source.executed))
+        return tuple(Path(path) for path in self._rendered(call, self.source.executed or []))
 
     def parse(self, call: Call, usage: Usage) -> Parsed:
         """Read figures and stacks. Raises ToolOutputError if the output shows a failure or is incomplete."""
@@ -367,7 +371,7 @@ def _names(text: str) -> list[tuple[str, ...]]:
 def texts_of(source: ToolFile) -> list[tuple[tuple[str | int, ...], str]]:
     """Return every string of the file that contains an expression, with its location."""
     keys = ("argv", "executed", "prepare")
-    lists: dict[tuple[str | int, ...], list[str]] = {(key,): getattr(source, key) for key in keys}
+    lists: dict[tuple[str | int, ...], list[str]] = {(key,): getattr(source, key) or [] for key in keys}
     if source.suite:
         for key in ("list_", "only", "brief"):
             lists["suite", key.rstrip("_")] = getattr(source.suite, key)

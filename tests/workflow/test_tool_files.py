@@ -303,6 +303,20 @@ def test_percentiles_of_a_process_are_one_reading_without_those_of_too_few_value
     assert found["time"].inner["n"] == sum(statuses.values())
 
 
+def test_a_target_on_a_percentile_of_too_few_values_is_not_measured(tmp_path: Path) -> None:
+    printed = {"times": {"p50": 2, "p99": 3, "p99.9": 4}, "status": {"200": 2000}, "rate": 7}
+    (tmp_path / "out.json").write_text(json.dumps(printed))
+    tool = PERCENTILES.replace('argv: ["true"]', "argv: [cat, out.json]")
+    targets = "targets: {x: {time p99: <5ms, time p999: <5ms}}\n"
+    project(tmp_path, tool, "{id: x, uses: ./tools/mine.yaml, runs: 6}", targets)
+    _, result = run(tmp_path)
+    assert {item["statistic"]: (item["status"], item["measured"]) for item in result["targets"]} == {
+        "p99": ("met", 0.003),
+        "p999": ("not measured", None),
+    }
+    assert "the 2000 values of a process are too few for p999" in {item["detail"] for item in result["targets"]}
+
+
 def test_values_of_a_process_are_a_distribution_too(tmp_path: Path) -> None:
     text = "perfflow-tool: 1\nargv: ['true']\ndistribution: time\n"
     text += "parse: {regex: '^(?P<time>\\d+)$', units: {time: ms}, samples: true}\n"
@@ -366,6 +380,16 @@ def test_a_preparation_that_fails_fails_the_step(tmp_path: Path) -> None:
     status, result = run(tmp_path)
     assert status == 3
     assert "`prepare` exited with 1" in result["steps"][0]["reason"]
+
+
+@pytest.mark.parametrize("client", ["true", "false"])
+def test_what_measures_another_process_is_not_profiled_itself(client: str, tmp_path: Path) -> None:
+    tool = f"perfflow-tool: 1\nclient: {client}\nargv: [sh, -c, 'echo 5']\n"
+    tool += "parse: {regex: '(?P<time>\\d+)', units: {time: ms}}\n"
+    project(tmp_path, tool, "{id: x, uses: ./tools/mine.yaml, runs: 2}], profile: [{id: why, uses: auto}")
+    _, result = run(tmp_path)
+    (step,) = [step for step in result["steps"] if step["id"] == "why"]
+    assert any("nothing to profile" in text for text in step["warnings"]) == (client == "true"), step
 
 
 PROFILER = """\

@@ -23,7 +23,7 @@ def explain_failure(session: RunSession) -> None:
     """Profile what fails the gate so far, unless a profile of it exists, and store the step with its findings."""
     record = record_of(run_folder.events(session.folder.path))
     plan = session.context.plan
-    if not failing(record, plan.criteria) or _is_asked(plan, record.steps):
+    if not failing(record, plan) or _is_asked(plan, record.steps):
         return
     planned = automatic_step(plan)
     added = planned_step(planned, plan.params, selected=True).model_copy(update={"automatic": True})

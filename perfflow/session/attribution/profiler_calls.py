@@ -25,12 +25,11 @@ from perfflow.execute.context import search_path
 from perfflow.execute.invoke import Failure
 from perfflow.execute.prepare import ReadyProcess, missing_program, operations, ready
 from perfflow.execute.schedule import StepRun
-from perfflow.model.criteria import Criteria
 from perfflow.model.errors import ToolOutputError
 from perfflow.model.metrics import METRICS, TIMES
 from perfflow.model.readings import Parsed, Profile, Side, Usage
 from perfflow.model.units import Dimension
-from perfflow.plan.plan import Planned, chosen_of, counted_source
+from perfflow.plan.plan import Plan, Planned, chosen_of, counted_source
 from perfflow.sampling.pairs import coin
 from perfflow.session.attribution.function_costs import FunctionCosts
 from perfflow.session.evidence import StepEvidence, costs_of_more, flatness
@@ -94,7 +93,7 @@ def subjects(session: RunSession, planned: Planned) -> list[Subject]:
     for benchmark, metric in rows_to_explain(session, planned, record):
         counting = by_id.get(record.series[benchmark, metric].step)
         source = (counting and counted_source(by_id, counting)) or counting
-        if source is None or source.id == planned.id:
+        if source is None or source.id == planned.id or _is_client(source):
             continue
         measured = {name for (name, _), series in record.series.items() if series.step == source.id}
         if benchmark not in chosen_of(planned.benchmark, source, measured | {benchmark}):
@@ -107,12 +106,17 @@ def subjects(session: RunSession, planned: Planned) -> list[Subject]:
     return list(by_key.values())
 
 
-def failing(record: Record, criteria: Criteria) -> list[tuple[str, str]]:
+def _is_client(planned: Planned | None) -> bool:
+    return planned is not None and planned.tool is not None and planned.tool.client
+
+
+def failing(record: Record, plan: Plan) -> list[tuple[str, str]]:
     """Return the benchmark and metric of each row that fails a gate and that no step profiled, the worst first.
 
     A custom number that is neither a time nor a rate is left out, and a time that is longer because the program waits:
-    no profiler follows them.
+    no profiler follows them. So are figures of another process, such as a server.
     """
+    criteria = plan.criteria
     result = judge(record, criteria)
     missed = {(item.benchmark, item.metric) for item in result.targets if item.status == "not met"}
     profiled = {entry.benchmark for _, step in record.ended_steps() for entry in step.costs}
@@ -124,6 +128,7 @@ def failing(record: Record, criteria: Criteria) -> list[tuple[str, str]]:
         and row.name not in profiled
         and (row.metric in METRICS or criteria.metric(row.metric).dimension not in _UNFOLLOWED)
         and not waits_longer(row, result.benchmarks)
+        and not _is_client(plan.by_id.get(row.step))
     ]
     return [(row.name, row.metric) for row in sorted(rows, key=lambda row: -(worse_by(row) or 0.0))]
 
@@ -132,7 +137,7 @@ def rows_to_explain(session: RunSession, planned: Planned, record: Record) -> It
     """Yield the benchmark and metric of each series that a profiling step explains; in a gate, the worst first."""
     criteria = session.context.plan.criteria
     if planned.id not in session.context.plan.by_id:
-        yield from failing(record, criteria)
+        yield from failing(record, session.context.plan)
         return
     comparisons = compared(record, criteria)
     gating = choose_rows(record, comparisons, criteria).gating
