@@ -66,7 +66,7 @@ PROJECTS: list[tuple[Files, ProjectKind, str]] = [
     ({"CMakeLists.txt": TWO, "b.cpp": CATCH2}, ProjectKind.CATCH2, 'filter: "[benchmark]"'),
     ({"CMakeLists.txt": TWO, "src/x.cpp": NANOBENCH}, ProjectKind.NANOBENCH, 'command: "build/tool"'),
     ({"meson.build": "project('x')", "p/meson.build": MESON, "p/b.cpp": CATCH2}, ProjectKind.CATCH2, '"build/p/speed"'),
-    ({"meson.build": MESON, "b.cpp": GOOGLE}, ProjectKind.GOOGLE, "meson setup build --buildtype=release"),
+    ({"meson.build": MESON, "b.cpp": GOOGLE}, ProjectKind.GOOGLE, "meson setup build -Doptimization=3 -Ddebug=true"),
     ({"Makefile": "tool: t.o\nspeed: b.cpp\n\t$(CXX) $<\n", "b.cpp": NANOBENCH}, ProjectKind.NANOBENCH, '"./speed"'),
     ({"go.mod": "module example.org/speed\n", "a_test.go": GO_TEST}, ProjectKind.GO, "speed.BenchmarkParse/size=10"),
     ({"api/go.mod": "module api\n", "api/v1/a_test.go": GO_TEST}, ProjectKind.GO, 'with: {module: "api"}'),

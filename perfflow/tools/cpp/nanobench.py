@@ -18,7 +18,7 @@ from perfflow.model.metrics import builtin_metrics
 from perfflow.model.readings import Parsed, Reading, Usage
 from perfflow.tools import cpu_clock, python_command, tool_files
 from perfflow.tools.adapter import Adapter, Call, CommandOptions, Effort, Invocation, Role, Suite, may_leave
-from perfflow.tools.cpp.drivers.nanobench_names import BETWEEN, Row, rows
+from perfflow.tools.cpp.drivers.nanobench_names import BETWEEN, NanobenchRow, rows
 from perfflow.tools.cpu_clock import ClockLog
 
 _NAMES = python_command.driver_command("nanobench_names.py", __file__)
@@ -76,7 +76,7 @@ def parse(call: Call, usage: Usage) -> Parsed:
     return Parsed(tuple(readings), failed=failed)
 
 
-def _readings(found: list[Row], failed: dict[str, str]) -> Iterator[Reading]:
+def _readings(found: list[NanobenchRow], failed: dict[str, str]) -> Iterator[Reading]:
     for row in found:
         if not row.name:
             raise ToolOutputError(f"{_PRINTED} has a damaged row")
@@ -87,7 +87,7 @@ def _readings(found: list[Row], failed: dict[str, str]) -> Iterator[Reading]:
         yield Reading("time", _seconds(row, f"time of {name[:80]}"), name)
 
 
-def _seconds(row: Row, what: str) -> float:
+def _seconds(row: NanobenchRow, what: str) -> float:
     """Return the time of a row from the one of its two figures that has more digits.
 
     Raises ToolOutputError if they contradict each other.
