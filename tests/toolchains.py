@@ -42,7 +42,6 @@ needs_catch2 = pytest.mark.skipif(
     not any(Path("/usr/include/catch2", name).exists() for name in ("catch.hpp", "catch_all.hpp")),
     reason="Catch2 is not installed: apt-get install catch2",
 )
-needs_meson = pytest.mark.skipif(shutil.which("meson") is None, reason="meson is not on PATH: apt-get install meson")
 
 
 NODE_MODULES = user_cache_path("perfflow") / "node-bench-1" / "node_modules"

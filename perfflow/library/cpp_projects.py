@@ -118,7 +118,9 @@ def _cmake_targets(files: ProjectFiles) -> Iterator[_Target]:
 
 
 def _cmake_build(name: str) -> str:
-    return f"cmake -S . -B build -DCMAKE_BUILD_TYPE=Release && cmake --build build --target {name}"
+    # With -g a profile names functions that were inlined.
+    settings = "-DCMAKE_BUILD_TYPE=Release -DCMAKE_CXX_FLAGS=-g"
+    return f"cmake -S . -B build {settings} && cmake --build build --target {name}"
 
 
 def _meson_targets(files: ProjectFiles) -> Iterator[_Target]:
@@ -128,7 +130,7 @@ def _meson_targets(files: ProjectFiles) -> Iterator[_Target]:
 
 
 def _meson_build(name: str) -> str:
-    return f"meson setup build --buildtype=release && meson compile -C build {name}"
+    return f"meson setup build -Doptimization=3 -Ddebug=true && meson compile -C build {name}"
 
 
 def _target(path: str, name: str, rest: str, build: Callable[[str], str]) -> _Target:

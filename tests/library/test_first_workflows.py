@@ -23,6 +23,7 @@ from perfflow.session.compared_trees import problems_of
 from perfflow.session.open_workflow import Opened, open_workflow
 from tests.cli.shell import perfflow
 from tests.repositories import git
+from tests.toolchains import needs_catch2
 
 TEST = "def test_sum(benchmark):\n    benchmark(sum, [1])\n"
 SCRIPT = "import pyperf\n\nrunner = pyperf.Runner()\nrunner.timeit('sum', 'sum([1])')\n"
@@ -73,7 +74,7 @@ PROJECTS: list[tuple[Files, ProjectKind, str]] = [
     ({"CMakeLists.txt": TWO, "b.cpp": CATCH2}, ProjectKind.CATCH2, 'filter: "[benchmark]"'),
     ({"CMakeLists.txt": TWO, "src/x.cpp": NANOBENCH}, ProjectKind.NANOBENCH, 'command: "build/tool"'),
     ({"meson.build": "project('x')", "p/meson.build": MESON, "p/b.cpp": CATCH2}, ProjectKind.CATCH2, '"build/p/speed"'),
-    ({"meson.build": MESON, "b.cpp": GOOGLE}, ProjectKind.GOOGLE, "meson setup build --buildtype=release"),
+    ({"meson.build": MESON, "b.cpp": GOOGLE}, ProjectKind.GOOGLE, "meson setup build -Doptimization=3 -Ddebug=true"),
     ({"Makefile": "tool: t.o\nspeed: b.cpp\n\t$(CXX) $<\n", "b.cpp": NANOBENCH}, ProjectKind.NANOBENCH, '"./speed"'),
     ({"go.mod": "module example.org/speed\n", "a_test.go": GO_TEST}, ProjectKind.GO, "speed.BenchmarkParse/size=10"),
     ({"api/go.mod": "module api\n", "api/v1/a_test.go": GO_TEST}, ProjectKind.GO, 'with: {module: "api"}'),
@@ -300,11 +301,16 @@ NODE_SUITE = {
     "package.json": '{"scripts": {"bench": "node bench.js"}}',
     "bench.js": "let sum = 0\nfor (let i = 0; i < 5e7; i++) sum += i % 7\nconsole.log(sum)\n",
 }
+_WORDS = Path(__file__).parents[2] / "examples/cpp-words"
+CPP_SUITE = {str(path.relative_to(_WORDS)): path.read_text() for path in sorted(_WORDS.rglob("*.*")) if path.is_file()}
+OF_NANOBENCH = {name: text for name, text in CPP_SUITE.items() if "catch2" not in name and name != "CMakeLists.txt"}
 
 
 @pytest.mark.parametrize(
     ("program", "files", "step", "location", "profiler"),
     [
+        pytest.param("cmake", CPP_SUITE, "where", "count", "perf", marks=[needs_catch2, pytest.mark.long]),
+        pytest.param("meson", OF_NANOBENCH, "where", "count", "perf", marks=pytest.mark.long),
         ("go", GO_SUITE, "where", "speed.Sum", "go-pprof"),
         pytest.param("node", NODE_SUITE, "cpu", "bench.js", "perf", marks=pytest.mark.long),
     ],

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import shutil
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
@@ -132,5 +131,6 @@ def test_a_process_of_nanobench_measures_all_and_a_profiler_runs_one_until_it_is
     )
     assert whole.argv == (nanobench_odd,)
     assert start(one, tmp_path) == 0
-    assert "running 'odd `name` | (x)' endlessly" in (tmp_path / "stderr").read_text()
-    assert shutil.which("timeout")
+    assert "running 'odd `name` | (x)' endlessly" in (tmp_path / "endless").read_text()
+    failing = replace(one, argv=(*one.argv, "exits 3"), env={})
+    assert start(failing, tmp_path) == 3

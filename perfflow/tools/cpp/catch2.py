@@ -30,8 +30,8 @@ from perfflow.tools.cpu_clock import ClockLog
 _NAMES = python_command.driver_command("catch2_names.py", __file__)
 _REPORT, _CLOCK_LOG = "catch2.xml", "clock"
 _ROOTS = ("Catch", "Catch2TestRun")
-# With the clock of CPU time, a sample takes 5 ms or more: 1000 times what Catch2 takes for the clock's resolution.
-_FEWEST, _MOST, _HASTE = 3, 10, 10
+# With the clock of CPU time, a sample takes several ms: 1000 times what Catch2 takes for the clock's resolution.
+_FEWEST, _MOST, _HASTE = 3, 5, 10
 _TOGETHER = 0.02
 _NANO = 1e-9
 # How long the benchmark runs before its samples, in ms. Under a profiler it runs mostly then.

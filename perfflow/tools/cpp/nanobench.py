@@ -18,14 +18,18 @@ from perfflow.model.metrics import builtin_metrics
 from perfflow.model.readings import Parsed, Reading, Usage
 from perfflow.tools import cpu_clock, python_command, tool_files
 from perfflow.tools.adapter import Adapter, Call, CommandOptions, Effort, Invocation, Role, Suite, may_leave
-from perfflow.tools.cpp.drivers.nanobench_names import BETWEEN, Row, rows
+from perfflow.tools.cpp.drivers.nanobench_names import BETWEEN, NanobenchRow, rows
 from perfflow.tools.cpu_clock import ClockLog
 
 _NAMES = python_command.driver_command("nanobench_names.py", __file__)
-_PRINTED, _CLOCK_LOG = "nanobench.txt", "clock"
-_SECONDS_OF_PROFILE = 3
-# timeout's status is 124 if it ended the program.
-_ENDED = f'timeout --foreground {_SECONDS_OF_PROFILE} "$@" || [ $? = 124 ]'
+_PRINTED, _CLOCK_LOG, _ENDLESS = "nanobench.txt", "clock", "endless"
+# Runs a program until 2 s after its endless benchmark began, or for twice as long as the benchmarks before it took.
+_UNTIL_ENDLESS = """
+rm -f "$0"; "$@" 2> "$0" & pid=$!; left=20
+until grep -q NANOBENCH_ENDLESS "$0" || ! kill -0 $pid; do sleep 0.1; left=$((left + 2)); done 2> /dev/null
+while [ $left -gt 0 ] && kill -0 $pid 2> /dev/null; do sleep 0.1; left=$((left - 1)); done
+kill $pid 2> /dev/null; wait $pid; status=$?; [ $status -gt 128 ] || exit $status
+"""
 _CALLS = r"(?:ankerl::nanobench::Bench& )?ankerl::nanobench::Bench::run\b"
 # Both figures of a row have two decimals.
 _HALF_A_DIGIT = 0.00501
@@ -35,7 +39,8 @@ def invocations(call: Call[CommandOptions]) -> tuple[Invocation, ...]:
     """Run the program with all its benchmarks; under a sampling profiler, the chosen one until it is ended."""
     if call.effort is Effort.SAMPLED and call.only:
         name = call.only.partition(BETWEEN)[2] or call.only
-        return (Invocation(("/bin/sh", "-c", _ENDED, "sh", *call.command), {"NANOBENCH_ENDLESS": name}),)
+        words = ("/bin/sh", "-c", _UNTIL_ENDLESS, str(call.folder / _ENDLESS), *call.command)
+        return (Invocation(words, {"NANOBENCH_ENDLESS": name}),)
     env = cpu_clock.environment(call.cpu_clock, call.folder / _CLOCK_LOG) if call.cpu_clock else {}
     return (Invocation(call.command, env, stdout=_PRINTED),)
 
@@ -71,7 +76,7 @@ def parse(call: Call, usage: Usage) -> Parsed:
     return Parsed(tuple(readings), failed=failed)
 
 
-def _readings(found: list[Row], failed: dict[str, str]) -> Iterator[Reading]:
+def _readings(found: list[NanobenchRow], failed: dict[str, str]) -> Iterator[Reading]:
     for row in found:
         if not row.name:
             raise ToolOutputError(f"{_PRINTED} has a damaged row")
@@ -82,7 +87,7 @@ def _readings(found: list[Row], failed: dict[str, str]) -> Iterator[Reading]:
         yield Reading("time", _seconds(row, f"time of {name[:80]}"), name)
 
 
-def _seconds(row: Row, what: str) -> float:
+def _seconds(row: NanobenchRow, what: str) -> float:
     """Return the time of a row from the one of its two figures that has more digits.
 
     Raises ToolOutputError if they contradict each other.

@@ -23,7 +23,7 @@ _RULE = re.compile(r"\|(?:-+:\|)+:-+\s*\Z")
 _LAST = re.compile(r"\s*(?P<sign>:wavy_dash: |:boom: )?`(?P<name>(?:[^`]|``)+)`(?: \((?P<note>.*)\))?\s*\Z")
 
 
-class Row(NamedTuple):
+class NanobenchRow(NamedTuple):
     """A row of a table with times: the benchmark, the unit of the time (s), the time, and units of work per second.
 
     ``name`` is '' for a damaged row. ``rate`` is '' if the column is hidden. ``why``: why there is no time, else ''.
@@ -36,7 +36,7 @@ class Row(NamedTuple):
     why: str = ""
 
 
-def rows(text: str) -> Iterator[Row]:
+def rows(text: str) -> Iterator[NanobenchRow]:
     """Yield the rows of all tables that have a column of times, such as ``ns/op``. Columns may be hidden or added."""
     head: list[str] = []
     for line, below in pairwise([*text.splitlines(), ""]):
@@ -52,16 +52,16 @@ def _time_column(head: list[str]) -> int | None:
     return next((number for number, cell in enumerate(head[:-1]) if "/" in cell and cell.split("/")[0] in UNITS), None)
 
 
-def _row(head: list[str], column: int, cells: list[str]) -> Row:
+def _row(head: list[str], column: int, cells: list[str]) -> NanobenchRow:
     scale, _, work = head[column].partition("/")
     last = _LAST.match(cells[-1]) if len(cells) == len(head) else None
     if last is None:
-        return Row("", UNITS[scale], "", "")
+        return NanobenchRow("", UNITS[scale], "", "")
     title, name = head[-1], last["name"].replace("``", "`")
     shown = name if title == _UNTITLED else f"{title}{BETWEEN}{name}"
     rate = cells[column + 1] if head[column + 1] == f"{work}/s" else ""
     why = (last["note"] or "it has no time") if last["sign"] == ":boom: " else ""
-    return Row(shown, UNITS[scale], cells[column], rate, why)
+    return NanobenchRow(shown, UNITS[scale], cells[column], rate, why)
 
 
 def main() -> None:
