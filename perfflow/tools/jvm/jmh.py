@@ -199,6 +199,10 @@ def _length(call: Call) -> tuple[str, ...]:
     return ("-wi", str(warm_ups), "-w", "100ms", "-i", str(iterations), "-r", "1ms")
 
 
+def tracing(_call: Call) -> None:
+    """Return no process: a JVM that JMH starts talks to it, so it is not known what the benchmark depends on."""
+
+
 def executed(call: Call) -> tuple[Path, ...]:
     """Return the files with the hashes of what is in the jars; the jars themselves contain the times of a build."""
     chosen = adapter.having_chosen(call, suite_in(call.place).benches)
@@ -310,7 +314,7 @@ ADAPTER = Adapter(
     options=JmhOptions,
     program=JAVA,
     metrics=builtin_metrics("time", "alloc"),
-    suite=Suite(listing=listing, together=_TOGETHER, harness=_HARNESS, profilers=("jfr",)),
+    suite=Suite(listing=listing, tracing=tracing, together=_TOGETHER, harness=_HARNESS, profilers=("jfr",)),
     build=Builder(preparations=preparations, executed=executed),
     outputs=outputs,
     # JMH exits with 1 if it refuses its options, or finds no benchmark; the message is in its output.
