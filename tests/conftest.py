@@ -19,8 +19,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import settings
 
-from perfflow.machine import noise
-from tests.cli.fork_server import QUICK_CHECK_SECONDS
+from tests.cli.fork_server import be_brief
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -93,7 +92,7 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ["PYTEST_ADDOPTS"] = " ".join(f"-p no:{name}" for name in NOT_OF_SUITES)
         # Thousands of tests are collected and stay: to look for garbage among them takes a third of the time.
         gc.disable()
-    noise.QUICK_CHECK_SECONDS = QUICK_CHECK_SECONDS
+    be_brief()
 
 
 @pytest.hookimpl(tryfirst=True)

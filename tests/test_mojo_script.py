@@ -56,6 +56,7 @@ def test_one_in_the_cache_is_taken_if_it_is_whole(cache: Path) -> None:
     assert mojo(cache).stdout == f"{folder}/bin/mojo\n"
 
 
+@pytest.mark.long  # looks for packages until it gives up
 def test_without_packages_it_says_why_and_leaves_nothing_half_done(cache: Path) -> None:
     folder = (cache / COMPLETE).parent
     # What an installation that was cut off left.

@@ -19,8 +19,12 @@ _SECTION = re.compile(r"^## (?P<name>[a-z0-9-]+)\n(?P<text>.*?)(?=^## |\Z)", re.
 _WORKFLOW = re.compile(r"^```yaml\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LIBRARIES = {"torch-profiler": "torch", "triton-bench": "triton", "asv": "asv_runner"}
 """What an example imports, where perfflow does not find out by itself that it is missing."""
-LONG = ("cargo-bench",)
-"""Whose examples compile for minutes."""
+LONG = (
+    *("cargo-bench", "cargo-build", "cuda-bench", "go-bench", "go-pprof", "node-bench", "node-profile", "simd-share"),
+    *("asv", "hyperfine", "iostat", "memray", "perf-stat", "pyperf", "pytest-benchmark", "scalene", "slow-callbacks"),
+    *("same-output", "sql-log", "strace", "stream", "timeit", "tracemalloc"),
+)
+"""Whose examples compile, or take more than a second: the contract of each runs the tool (tests/tools/contracts.py)."""
 HEADERS = {"google-benchmark": "/usr/include/benchmark/benchmark.h"}
 
 

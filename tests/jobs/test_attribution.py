@@ -14,6 +14,7 @@ from perfflow.model.result import Attribution, Result
 from perfflow.report.page import page_of
 from perfflow.session.attribution.function_costs import region_of
 from perfflow.session.steps import profile
+from tests.long import rest_long
 from tests.session.project import Project, flow, row, step
 
 C_SOURCE = """
@@ -55,6 +56,11 @@ int main(void) {
 """With the size for timing, ``parse`` and ``fold`` take about 10 ms each."""
 COUNTED, SIZE = 2_000, 100_000
 """Sizes for Valgrind, which needs less work for the same shares, and for timing."""
+
+
+@pytest.fixture
+def explains() -> bool:
+    return True
 
 
 @pytest.fixture
@@ -161,7 +167,7 @@ def test_a_program_that_prints_a_small_part_of_its_time_is_profiled_by_all_of_it
 @VALGRIND
 @pytest.mark.parametrize(
     ("tool", "metric", "planted", "function"),
-    [("callgrind", "instructions", {"FOLD": 75}, "fold"), ("dhat", "alloc", {"GRAB": 625}, "grab")],
+    rest_long([("callgrind", "instructions", {"FOLD": 75}, "fold"), ("dhat", "alloc", {"GRAB": 625}, "grab")]),
 )
 def test_the_profiler_follows_the_metric(
     tree: Project, tool: str, metric: str, planted: dict[str, int], function: str
@@ -229,6 +235,7 @@ def test_what_the_time_for_profiles_did_not_allow_is_named(tree: Project, monkey
     assert result.routes[0].command.startswith("perfflow bisect ")
 
 
+@pytest.mark.long  # slow, and the functions of a C program are named above
 @VALGRIND
 def test_the_worst_rows_are_profiled_first_and_what_the_bytes_did_not_allow_is_named(
     tree: Project, monkeypatch: pytest.MonkeyPatch
@@ -319,6 +326,7 @@ def test_what_is_not_committed_is_named_as_such(tree: Project) -> None:
     assert tree.git("status", "--porcelain").strip() == "M src/work.c"
 
 
+@pytest.mark.long  # slow, and the functions of a C program are named above
 def test_a_function_whose_own_lines_nobody_touched_is_followed_to_its_file(tree: Project) -> None:
     c_history(tree)
     more = tree.commit({"src/work.c": c_source().replace(f"fold({COUNTED})", f"fold({COUNTED * 5 // 4})")})
@@ -357,6 +365,7 @@ def test_of_several_benchmarks_only_those_are_profiled_that_regressed(tree: Proj
     assert all(revisions(item) == {planted} for item in result.attributions)
 
 
+@pytest.mark.long  # slow, and the functions of a C program are named above
 def test_a_missing_profiler_is_named_and_the_next_best_stands_in(
     tree: Project, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -400,6 +409,7 @@ main()
 """
 
 
+@pytest.mark.long  # slow, and the functions of a C program are named above
 def test_a_python_function_is_named_by_the_interpreters_profiler(tree: Project) -> None:
     tree.commit({"app/__init__.py": "", "app/work.py": APP})
     tree.branch({"app/other.py": ""})

@@ -241,6 +241,7 @@ def suite_of(other: str) -> str:
 SQUARES = "def test_{name}(benchmark):\n    benchmark(sum, range(2000))\n"
 
 
+@pytest.mark.long  # measures a suite several times; tests/session/test_suites.py does so once
 def test_the_benchmarks_of_a_file_that_only_head_has_are_new(tree: Project) -> None:
     files = {f"test_{name}.py": SQUARES.format(name=name) for name in "ab"}
     result = gated(tree, {"test_a.py": files["test_a.py"]}, files, suite_of("test_b.py"))
@@ -305,6 +306,7 @@ def gated_suite(tree: Project, *listed: str) -> Result:
     return tree.run(flow(build=build, baseline=measuring), base="main")
 
 
+@pytest.mark.long  # measures a suite several times; tests/session/test_suites.py does so once
 def test_a_suite_is_listed_on_both_sides(tree: Project) -> None:
     result = gated_suite(tree, "kept", "added")
     found = {item.name: item.decision for item in result.benchmarks if item.gating}
@@ -315,6 +317,7 @@ def test_a_suite_is_listed_on_both_sides(tree: Project) -> None:
     assert reason in [f"no longer measured: lost {clock}" for clock in ("cpu", "time")]
 
 
+@pytest.mark.long  # measures a suite several times; tests/session/test_suites.py does so once
 def test_a_benchmark_of_a_suite_that_crashes_leaves_the_others(tree: Project) -> None:
     result = gated_suite(tree, "kept", "lost", "broken")
     gating = {item.name: item for item in result.benchmarks if item.gating}
@@ -508,6 +511,7 @@ test $n -lt 10 && echo 120 || echo 100
     assert "changed by +20.0% at first, which 11 fresh pairs did not confirm: 0.0%" in result.reason_texts[0]
 
 
+@pytest.mark.long  # waits for what the budget leaves
 def test_a_benchmark_without_a_budget_is_measured_as_long_as_the_gate_has_time(
     tree: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:

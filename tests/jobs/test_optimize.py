@@ -13,6 +13,7 @@ from perfflow.jobs.rejudge.rejudge import rejudge
 from perfflow.model.errors import UserError
 from perfflow.model.result import Optimization, Result
 from perfflow.report.page import taking_over
+from tests.long import rest_long
 from tests.repositories import git
 from tests.session.project import Project, both, change_of, flow, row
 
@@ -137,13 +138,16 @@ def test_a_regression_of_what_is_guarded_stands_in_the_way(tree: Project) -> Non
 
 @pytest.mark.parametrize(
     ("more", "reason"),
-    [
-        ("    forbid: [costs]\n", "needs approval: it touches costs, which `forbid: costs` protects"),
-        ("    max-diff: 1\n", "needs approval: it changes 2 lines, `max-diff` is 1"),
-        ("    max-diff: 2\n", ""),
-        ("    check: grep -q 100 built\n", ""),
-        ("    check: [test -e license]\n", "needs approval: `check: test -e license`: check-1 exited with 1"),
-    ],
+    rest_long(
+        [
+            ("    forbid: [costs]\n", "needs approval: it touches costs, which `forbid: costs` protects"),
+            ("    max-diff: 1\n", "needs approval: it changes 2 lines, `max-diff` is 1"),
+            ("    max-diff: 2\n", ""),
+            ("    check: grep -q 100 built\n", ""),
+            ("    check: [test -e license]\n", "needs approval: `check: test -e license`: check-1 exited with 1"),
+        ],
+        keep=2,
+    ),
 )
 def test_what_the_stage_does_not_allow_needs_approval(tree: Project, more: str, reason: str) -> None:
     found = tried(tree.run(workflow(f"id: good, {cheaper(tree)}", more=more)))["good"]
@@ -173,7 +177,13 @@ def test_a_change_is_a_command_or_a_revision_or_settings(tree: Project) -> None:
     assert found["nothing"].reason == "it changes nothing"
 
 
-@pytest.mark.parametrize("stages", [(), ("build", "baseline", "optimize")], ids=["all stages", "nothing follows"])
+@pytest.mark.parametrize(
+    "stages",
+    [
+        pytest.param((), id="all stages"),
+        pytest.param(("build", "baseline", "optimize"), id="nothing follows", marks=pytest.mark.long),
+    ],
+)
 def test_of_alternatives_the_best_is_kept(tree: Project, stages: tuple[str, ...]) -> None:
     result = tree.run(workflow(f"id: size, {SIZES}"), stages=stages)
     sizes = {f"size[to={to}]": "accepted" if to == 60 else "rejected" for to in (80, 60, 90)}
@@ -262,6 +272,7 @@ def test_a_build_that_goes_by_files_is_not_fooled_by_settings(tree: Project) -> 
     assert tried(again)["none"].reason.startswith("same: ")
 
 
+@pytest.mark.long  # a rare combination of candidates
 def test_alternatives_are_settled_before_what_follows(tree: Project) -> None:
     result = tree.run(
         workflow(
@@ -277,7 +288,7 @@ def test_alternatives_are_settled_before_what_follows(tree: Project) -> None:
     assert tree.git("log", "--format=%s", f"main..{branch}").count("perf: ") == 3
 
 
-@pytest.mark.parametrize("glob", ["costs", "./costs", "/costs", "sub", "sub/", "./sub/**", "/sub/*"])
+@pytest.mark.parametrize("glob", rest_long(["costs", "./costs", "/costs", "sub", "sub/", "./sub/**", "/sub/*"], keep=3))
 def test_what_is_forbidden_may_be_written_in_any_way(tree: Project, glob: str) -> None:
     change = "sed -i 1s/100/80/ costs; mkdir -p sub; echo x > sub/file"
     found = tried(tree.run(workflow(f"id: x, run: '{change}'", more=f"    forbid: ['{glob}']\n")))["x"]
@@ -323,7 +334,10 @@ def test_what_prepares_the_measuring_runs_in_every_tree(tree: Project) -> None:
 
 @pytest.mark.parametrize(
     ("guard", "decision"),
-    [("other cost", "rejected"), ("** cost", "rejected"), ("fast cost", "accepted"), ("other loss", "accepted")],
+    rest_long(
+        [("other cost", "rejected"), ("** cost", "rejected"), ("fast cost", "accepted"), ("other loss", "accepted")],
+        keep=2,
+    ),
 )
 def test_a_guard_may_be_one_metric_of_a_benchmark(tree: Project, guard: str, decision: str) -> None:
     """The candidate raises the cost of `other` by 10% and keeps its `loss`. Two metrics need more than eight pairs."""
@@ -337,6 +351,7 @@ def test_a_guard_may_be_one_metric_of_a_benchmark(tree: Project, guard: str, dec
     assert found.decision == decision, found.reason
 
 
+@pytest.mark.long  # a rare combination of candidates
 def test_variants_are_compared_where_they_stand_and_not_between_trees(tree: Project) -> None:
     """Between two trees, the difference between the variants would look like the candidate's effect."""
     step = """    - id: suite
@@ -428,6 +443,7 @@ def timed(tree: Project) -> Project:
     return tree
 
 
+@pytest.mark.long  # a rare combination of candidates
 def test_a_guard_holds_for_every_metric_with_a_direction(timed: Project) -> None:
     trade = "id: trade, run: 'echo 50 120 200 > costs'"
     found = tried(timed.run(workflow(trade, head=TIMED)))["trade"]
@@ -469,7 +485,7 @@ def test_where_the_same_files_are_executed_it_is_asked_whether_it_was_built(tree
     assert found["set"].reason.endswith(" (both sides execute the same files)")
 
 
-@pytest.mark.parametrize("change", ["tracked", "untracked", "none"])
+@pytest.mark.parametrize("change", rest_long(["tracked", "untracked", "none"]))
 def test_the_printed_command_takes_over_what_was_kept(tree: Project, change: str) -> None:
     tree.commit({"more": "x\n"})
     if change != "none":

@@ -17,6 +17,11 @@ needs_cc = pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler 
 
 
 @pytest.fixture
+def explains() -> bool:
+    return True
+
+
+@pytest.fixture
 def tested(tree: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
     """A repository of a Python function with a suite, in which a slowdown is so large that no load hides it."""
     monkeypatch.setattr(planted_slowdown, "PLANTED", 4.0)

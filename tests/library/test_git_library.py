@@ -304,6 +304,7 @@ def test_a_folder_and_a_tool_are_items_too(team: Team) -> None:
     assert "is outside this project and is not changed" in project.run("fmt", kit).stderr
 
 
+@pytest.mark.long  # measures a whole workflow
 def test_a_library_begins_with_a_workflow_that_passes_its_test(tmp_path: Path) -> None:
     done = perfflow("library", "init", "team", cwd=tmp_path)
     assert (done.returncode, "perfflow library test team" in done.stdout) == (0, True)

@@ -38,6 +38,7 @@ def installed(tmp_path: Path) -> dict[str, str]:
     return {"PYTHONPATH": str(site)}
 
 
+@pytest.mark.long  # builds and installs a package
 def test_a_workflow_of_a_package_is_extended_and_run(installed: dict[str, str], tmp_path: Path) -> None:
     root = tmp_path / "project"
     root.mkdir()

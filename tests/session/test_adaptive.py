@@ -188,6 +188,7 @@ int main(void) { volatile long x = 0; for (long i = 0; i < 10000 + 977L * (getpi
 """
 
 
+@pytest.mark.long  # samples a suite several times
 def test_counts_that_do_not_repeat_are_sampled_and_raise_no_alarm(project: Project) -> None:
     source = project.write("varying.c", VARYING)
     subprocess.run(["cc", "-O1", str(source), "-o", "varying"], check=True)
@@ -216,6 +217,7 @@ SLOWED = 'candidate: {env: {SLOWED: "1"}}'
 SHARED_OUT = 'benchmark: "core/*", budget: 100ms'
 
 
+@pytest.mark.long  # samples a suite several times
 def test_one_process_measures_all_benchmarks_of_a_suite_and_what_failed_is_confirmed_alone(
     project: Project, suite: Path
 ) -> None:
@@ -253,6 +255,7 @@ def test_of_a_suite_that_is_shared_out_a_part_is_measured(project: Project, suit
         assert {item.name for item in result.benchmarks} == expected
 
 
+@pytest.mark.long  # samples a suite several times
 def test_shards_of_a_suite_are_merged_and_must_list_the_same(project: Project, suite: Path) -> None:
     runs = [
         project.finish(google(suite, SHARED_OUT), shard=Shard(number, 14), out=project.folder / str(number))
@@ -391,6 +394,7 @@ def test_a_process_that_outlasts_it_is_ended_and_its_benchmark_is_not_measured(p
     assert seconds_of(result) < 30
 
 
+@pytest.mark.long  # waits for what the budget leaves
 def test_a_check_without_time_is_no_pass(project: Project) -> None:
     result = project.run(sleeping(0, 0.01, 60), budget=10)
     assert result.benchmarks[0].baseline is not None
@@ -441,6 +445,7 @@ def test_few_runs_that_took_longer_than_the_step_asked_for_say_so(expensive: Pro
     assert any("exceeded the budget of 1.00 ms" in text for text in step(result, "bench").warnings)
 
 
+@pytest.mark.long  # ends as the case above, and reads the file
 def test_why_it_ended_is_in_the_stored_result(noisy: Project) -> None:
     finished = noisy.finish(SEVERAL, budget=6)
     (finished.folder / "events.jsonl").unlink()

@@ -348,6 +348,7 @@ def test_a_true_regression_of_a_linked_program_is_confirmed(linked: Project) -> 
     assert found.layouts.n >= 11
 
 
+@pytest.mark.long  # as the program above, with a second one of its kind
 def test_two_programs_whose_objects_have_one_name_are_both_linked_again(linked: Project) -> None:
     compiled = "cc -O2 -ffunction-sections -c prog.c -o %s/main.o && cc %s/main.o -o %s/prog"
     build = f"mkdir -p a b && {compiled.replace('%s', 'a')} && {compiled.replace('%s', 'b')} -lm"
@@ -372,6 +373,7 @@ def test_counted_figures_of_python_have_one_hash_seed(project: Project) -> None:
     assert set((project.folder / "log").read_text().split()) == {"0"}
 
 
+@pytest.mark.long  # compiles a suite of Go; other tests link what Go built
 @needs_go
 @pytest.mark.skipif(not has_layouts(), reason="the linker of this Go has no -randlayout")
 def test_the_tool_that_built_a_suite_links_it_again(tree: Project) -> None:

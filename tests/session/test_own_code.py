@@ -132,6 +132,7 @@ def refused(result: Result) -> str:
     return step(result, "one").reason
 
 
+@pytest.mark.long  # runs a suite to its end
 def test_a_copy_that_is_all_there_is_to_find_is_an_error(tree: Project, backends: Path) -> None:
     two_revisions(tree, home="hidden", settings=SETUPTOOLS)
     tree.write("setup.py", "import setuptools\nsetuptools.setup(packages=['shop'], package_dir={'': 'hid' + 'den'})\n")
@@ -239,6 +240,7 @@ PyMODINIT_FUNC PyInit_fast(void) { return PyModule_Create(&module); }
 """
 
 
+@pytest.mark.long  # builds an extension
 @pytest.mark.skipif(not shutil.which("cc"), reason="needs a C compiler")
 def test_an_extension_built_in_the_users_tree_is_an_error(tree: Project, backends: Path) -> None:
     tree.write(".gitignore", (tree.folder / ".gitignore").read_text() + "*.so\n")
@@ -253,6 +255,7 @@ def test_an_extension_built_in_the_users_tree_is_an_error(tree: Project, backend
     assert said.startswith(f"on base: code of another tree ran: fast from {built}; ")
 
 
+@pytest.mark.long  # runs a suite to its end
 def test_a_suite_that_imports_the_users_tree_is_an_error(tree: Project) -> None:
     two_revisions(tree)
     suite = "def test_price(benchmark):\n    from shop import price\n    benchmark(int)\n"

@@ -226,6 +226,7 @@ def test_beside_candidates_a_service_runs_in_setup_alone(project: Project) -> No
         open_with("build")
 
 
+@pytest.mark.long  # starts a service for each candidate
 def test_a_service_of_setup_serves_every_candidate(tree: Project) -> None:
     cost = 'parse: {regex: "(?P<cost>[0-9]+)", units: {cost: "1"}, better: {cost: lower}}'
     less = "{id: less, technique: algorithm, why: it costs, run: echo 5 > cost}"

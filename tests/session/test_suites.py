@@ -86,6 +86,7 @@ def test_a_glob_for_benchmarks_that_a_project_lacks_is_a_warning(project: Projec
     assert result.verdict == "pass"
 
 
+@pytest.mark.long  # as a whole suite, which is measured above and below
 def test_a_run_without_samples_does_not_replace_the_latest(fib: Project) -> None:
     kept = fib.finish(SUITE).folder
     errors(fib, "\ntargets: {fib: {time: <1s}}" + SUITE)
@@ -256,6 +257,7 @@ def variants(project: Project) -> Project:
     return project
 
 
+@pytest.mark.long  # as a whole suite, which is measured above and below
 def test_one_process_measures_the_variants_of_a_side_in_the_order_of_the_coin(variants: Project) -> None:
     result = variants.run(ALONE, seed=2)
     assert [target.benchmark for target in result.targets] == ["halved"]
@@ -268,6 +270,7 @@ def test_one_process_measures_the_variants_of_a_side_in_the_order_of_the_coin(va
     assert [event["together"] for event in pairs] == [2] * 8
 
 
+@pytest.mark.long  # measures each variant in a process of its own; Google Benchmark does so below
 def test_each_variant_is_run_alone_if_asked(variants: Project) -> None:
     result = variants.run(ALONE + "      rounds: benchmark\n", seed=2)
     assert {item.name: item.pairs for item in result.benchmarks} == {"halved": 4, "alike": 4}

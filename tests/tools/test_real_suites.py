@@ -174,6 +174,7 @@ def test_every_second_call_twice_as_slow_is_a_regression(tmp_path: Path, monkeyp
     assert (row.statistic, row.decision, row.level) == ("capped mean", "regressed", "action")
 
 
+@pytest.mark.long  # waits for a slow test
 def test_a_slow_test_has_few_rounds(tmp_path: Path) -> None:
     (tmp_path / "test_nap.py").write_text("import time\ndef test_nap(benchmark): benchmark(time.sleep, 0.2)\n")
     call = replace(_pytest(tmp_path, paths=str(tmp_path)), effort=Effort.BRIEF)

@@ -500,6 +500,7 @@ def test_massif_with_stacks_and_a_folder_with_a_percent_sign(built: Built, tmp_p
     assert values_of(parsed)["heap_peak"] > 1_500_016
 
 
+@pytest.mark.long  # many runs of Python under Valgrind
 @pytest.mark.parametrize(
     ("name", "metric", "count", "least"), [("massif", "heap_peak", 50_000, 30), ("dhat", "allocs", 5000, 0.998)]
 )
