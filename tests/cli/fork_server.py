@@ -30,6 +30,7 @@ from pydantic import BaseModel
 import perfflow
 from perfflow.machine import noise
 from perfflow.session.attribution import profiler_calls
+from perfflow.session.build_key import toolchains
 
 LONGEST_MESSAGE = 2**20
 NOT_IMPORTED = (".drivers", ".link_recorder", ".__main__", "perfflow.testing")
@@ -58,6 +59,8 @@ def main() -> None:
     for name in LATE:
         import_module(name)
     _warm(BaseModel)
+    # Each gate asks every compiler and runtime for its version, which takes longer than all else that most of them do.
+    toolchains()
     gc.collect()
     # Imported modules are never freed, so processes need not copy the pages with their reference counts.
     gc.freeze()
@@ -116,6 +119,8 @@ def _become(asked: dict[str, Any], stdout: int, stderr: int) -> NoReturn:
         os.dup2(descriptor, place)
         os.close(descriptor)
     os.chdir(asked["cwd"])
+    if asked["environ"].get("PATH") != os.environ.get("PATH"):
+        toolchains.cache_clear()
     os.environ.clear()
     os.environ.update(asked["environ"])
     try:

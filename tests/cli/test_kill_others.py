@@ -14,6 +14,7 @@ from perfflow.machine.facts import facts
 from perfflow.store import calibrations
 from tests.cli.running import DEADLINE, is_left, wait_until
 from tests.cli.shell import perfflow, start, write
+from tests.long import rest_long
 
 KILLS = pytest.mark.parametrize("kills", [3, pytest.param(10, marks=pytest.mark.long)])
 ALLOWED = 2.0
@@ -21,7 +22,7 @@ ALLOWED = 2.0
 
 
 @KILLS
-@pytest.mark.parametrize("name", ["run", "compare", "calibrate"])
+@pytest.mark.parametrize("name", rest_long(["run", "compare", "calibrate"]))
 def test_nothing_is_left_and_what_was_stored_can_be_read(tmp_path: Path, name: str, kills: int) -> None:
     chance = random.Random(f"20261120 {name}")
     # Its own session, no environment, no parent: the daemon is only identified by its odd number of seconds.

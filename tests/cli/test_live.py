@@ -112,6 +112,7 @@ def test_an_interruption_leaves_a_clean_terminal(tmp_path: Path, number: signal.
     assert lines[-1].startswith("interrupted; to resume: ")
 
 
+@pytest.mark.long  # as the steps of one line
 def test_lines_of_several_steps_at_once_stay_whole(tmp_path: Path) -> None:
     steps = "".join(f"    - {{id: s{number}, run: sleep 0.3, needs: []}}\n" for number in range(12))
     write(tmp_path, f"stages:\n  build:\n{steps}")

@@ -78,6 +78,7 @@ def test_the_screens_of_a_run_that_passes_and_one_that_is_interrupted(width: int
         is_golden(f"screen-interrupted-{width}", settled(term.prompt()))
 
 
+@pytest.mark.long  # many sizes of one window
 def test_a_window_made_narrower_and_wider_loses_no_line(tmp_path: Path) -> None:
     write(tmp_path, SLOW, "slow.yaml")
     with shell(tmp_path, 80, 20) as term:
@@ -103,6 +104,7 @@ def elapsed(lines: list[str]) -> str:
     return found[-1].partition("elapsed")[2] if found else ""
 
 
+@pytest.mark.long  # stops as the live view of tests/cli/test_stopped.py
 def test_stopped_and_gone_on_with_in_front_and_in_the_background(tmp_path: Path) -> None:
     write(tmp_path, SLOW, "slow.yaml")
     with shell(tmp_path, 80, 40) as term:

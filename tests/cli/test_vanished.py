@@ -55,7 +55,7 @@ def word_after(option: str, text: str) -> str:
     ("fault", "said"),
     [
         (RUN + "rm -rf $run", "was removed during the run"),
-        ("rm -rf .perfflow", "was removed during the run"),
+        pytest.param("rm -rf .perfflow", "was removed during the run", marks=pytest.mark.long),
         (RUN + "rm -rf $run; echo > $run", "was removed during the run"),
         (RUN + "rm $run/events.jsonl", "was removed during the run"),
         (RUN + "mv $run ../moved", "was moved to"),

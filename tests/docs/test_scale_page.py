@@ -95,6 +95,7 @@ def test_the_figures_of_noise_are_those_of_the_log() -> None:
         assert line in text
 
 
+@pytest.mark.long  # reads a large log
 def test_the_figures_of_a_night_are_those_of_the_log() -> None:
     log = EXPERIMENTS.joinpath("placement.txt").read_text()
     text = section("A night with 10,000 benchmarks")

@@ -149,6 +149,7 @@ def test_an_end_of_perfflow_leaves_no_sampler(tmp_path: Path, number: signal.Sig
     wait_until_gone(sampler)
 
 
+@pytest.mark.long  # samples for seconds
 def test_a_sampler_without_a_command_watches_what_measures_its_benchmark(tmp_path: Path) -> None:
     nap = "{id: nap, uses: command, runs: 1, with: {command: sleep 1.4}}"
     write(tmp_path, flow(baseline=nap, profile="{id: disk, uses: iostat, benchmark: nap}"))

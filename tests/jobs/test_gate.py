@@ -132,6 +132,7 @@ def test_the_tree_as_it_stands_is_head_unless_a_revision_is_named(parted: Projec
     assert parted.told.notes.count(said) == 1
 
 
+@pytest.mark.long  # as commands that wait, which are tried above
 def test_a_step_alone_is_measured_on_what_was_built_of_both_trees(parted: Project) -> None:
     """The slots contain an earlier gate's build of other code, which must not be measured."""
     assert row(costing(parted, "120\n120\n"), "two", "cost").decision == "regressed"
@@ -350,6 +351,7 @@ def ways_of(tree: Project) -> dict[str, set[bool]]:
     return ways
 
 
+@pytest.mark.long  # as commands that wait, which are tried above
 def test_benchmarks_that_only_compute_run_side_by_side_and_those_that_wait_in_turn(
     tree: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -375,6 +377,7 @@ with open(sys.argv[1], "w") as file:
 """
 
 
+@pytest.mark.long  # waits for what runs side by side; tests/session/test_work.py has steps side by side
 def test_commands_run_side_by_side_unless_they_wait_or_fail_that_way(
     tree: Project, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

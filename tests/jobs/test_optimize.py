@@ -115,6 +115,7 @@ def test_what_is_proven_is_kept_and_nothing_remains_of_the_rest(tree: Project) -
     assert change_of(row(result, "fast", "cost")) == pytest.approx(-0.2)
 
 
+@pytest.mark.long  # builds and measures in several trees
 def test_the_final_effect_is_that_against_the_original(tree: Project) -> None:
     first = patch(tree, "first", costs="80\n100\n")
     tree.commit({"costs": "80\n100\n"})
@@ -241,6 +242,7 @@ def test_without_git_it_is_said_before_anything_runs(project: Project) -> None:
     assert not (project.folder / ".perfflow").exists()
 
 
+@pytest.mark.long  # a rare candidate
 def test_code_that_needs_an_ignored_file_is_told_to_share_it(tree: Project) -> None:
     tree.write("built.h", "x")
     tree.write(".gitignore", "built*\n.perfflow\nflow.yaml\n*.patch\n")
@@ -261,6 +263,7 @@ def test_the_result_alone_gives_the_same_ledger(tree: Project) -> None:
     assert json.loads((finished.folder / "result.json").read_text())["optimizations"][0]["decision"] == "accepted"
 
 
+@pytest.mark.long  # a rare candidate
 def test_a_build_that_goes_by_files_is_not_fooled_by_settings(tree: Project) -> None:
     """The build compares file times, so it takes a program built with an earlier candidate's settings as up to date."""
     build = 'test built -nt costs || echo "${COST:-100}" > built'
@@ -308,6 +311,7 @@ def test_a_candidate_that_cannot_be_prepared_is_rejected_and_the_next_is_tried(t
     assert "nope" in tried(result)["bad"].reason
 
 
+@pytest.mark.long  # builds and measures in several trees
 def test_a_branch_that_cannot_be_made_costs_nothing_that_was_measured(tree: Project) -> None:
     tree.git("branch", "perfflow")
     finished = tree.finish(workflow(f"id: good, {CHEAPER}"))
@@ -325,6 +329,7 @@ def test_a_benchmark_that_fails_on_the_code_as_it_stands_is_no_candidates_fault(
     assert "worktree: {share:" in why_not(result)
 
 
+@pytest.mark.long  # builds and measures in several trees
 def test_what_prepares_the_measuring_runs_in_every_tree(tree: Project) -> None:
     head = HEAD.replace("  baseline:\n", "  baseline:\n    - {id: prep, run: 'cp built prepared'}\n")
     tree.write(".gitignore", "built\nprepared\n.perfflow\nflow.yaml\n*.patch\n")
@@ -383,6 +388,7 @@ def ignoring(tree: Project) -> Project:
 # -- ignored files
 
 
+@pytest.mark.long  # a rare candidate
 def test_ignored_files_of_a_candidate_are_rejected_with_it_and_removed(ignoring: Project) -> None:
     text = workflow(
         "id: cheat, run: 'touch note; echo 10 > override'",
@@ -409,6 +415,7 @@ def test_a_proposers_ignored_files_are_rejected_too(ignoring: Project) -> None:
     assert found.reason == "no proposal: it wrote ignored files override, which cannot be committed"
 
 
+@pytest.mark.long  # a rare candidate
 def test_a_command_may_build_what_the_build_makes_and_write_to_what_is_shared(ignoring: Project) -> None:
     (ignoring.folder / "shared").mkdir()
     head = HEAD.replace("cp costs built", "mkdir -p out; cp costs built")
@@ -463,7 +470,7 @@ def test_an_objective_need_have_no_target(timed: Project) -> None:
     assert (found.decision, found.metric, found.after) == ("accepted", "rss", 80_000)
 
 
-@pytest.mark.parametrize(("more", "gating"), [("    guard: [fast]\n", {"time", "rss"}), ("", {"time"})])
+@pytest.mark.parametrize(("more", "gating"), rest_long([("    guard: [fast]\n", {"time", "rss"}), ("", {"time"})]))
 def test_what_is_guarded_gates_in_the_last_comparison(timed: Project, more: str, gating: set[str]) -> None:
     result = timed.run(workflow("id: good, run: 'echo 50 100 200 > costs'", head=TIMED, more=more))
     assert {row.metric for row in result.benchmarks if row.gating} == gating
@@ -506,6 +513,7 @@ def test_the_printed_command_takes_over_what_was_kept(tree: Project, change: str
 # -- steps that run for every candidate
 
 
+@pytest.mark.long  # builds and measures in several trees
 def test_work_after_the_stage_runs_once_unless_a_check_needs_it(
     tree: Project, tmp_path_factory: pytest.TempPathFactory
 ) -> None:

@@ -133,6 +133,7 @@ def test_a_lock_with_another_checksum_than_the_commit_is_refused(team: Team) -> 
     assert project.lock.read_text() == text
 
 
+@pytest.mark.long  # as an item that is not copied into the project
 def test_a_vendored_item_is_a_part_of_the_project(team: Team) -> None:
     project = team.project()
     project.add(team.reference())

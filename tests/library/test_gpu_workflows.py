@@ -71,6 +71,7 @@ def test_gpu_kernel(project: Path, gpu: StandIns) -> None:
     assert any("the power limit slowed the GPU down" in text for text in warnings)
 
 
+@pytest.mark.long  # as the workflow of one kernel
 def test_a_wrong_kernel_fails_the_run(project: Path, gpu: StandIns) -> None:
     wrong = ("--set", "check=--check --n 256 --plant sum/lanes")
     steps = _only("program", "answers")
@@ -91,6 +92,7 @@ def test_a_program_that_uses_no_gpu_is_not_called_clean(project: Path, gpu: Stan
         assert "nothing was checked" in ended["detail"]
 
 
+@pytest.mark.long  # as the workflow of one kernel
 def test_gpu_occupancy(project: Path, gpu: StandIns) -> None:
     """The source has no such macro, so all builds are equal. Each is built, measured and checked separately."""
     values = ("--set", "macro=BLOCK", "--set", "values=64,128")

@@ -71,6 +71,7 @@ def test_over_ssh(team: Team, by_ssh: tuple[str, Path]) -> None:
     walk(team, lambda revision, path: f"git+{by_ssh[0]}@{revision}#{path}", f"{host}{team.folder}")
 
 
+@pytest.mark.long  # as the server of https, above
 @needs_ssh
 def test_a_commit_that_only_the_lock_remembers(team: Team, by_ssh: tuple[str, Path]) -> None:
     """A plain ssh server sends the commits of branches and tags, with their history, and nothing else."""

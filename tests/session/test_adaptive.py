@@ -241,6 +241,7 @@ def test_a_suite_can_have_one_process_for_each_benchmark(project: Project, suite
     assert not any("together" in event or "many" in event for event in samples(project))
 
 
+@pytest.mark.long  # as the part of a suite above
 def test_the_part_of_a_large_suite_is_confirmed_as_the_whole_would_be(project: Project, suite: Path) -> None:
     text = google(suite, f"{SLOWED}, rounds: benchmark, budget: 100ms")
     project.run(text, part=RunPart({"suite": Benchmarks(("spin/1", "spin/3"))}, 1))
@@ -384,6 +385,7 @@ def test_a_build_that_takes_all_of_it_is_ended_and_nothing_passes(project: Proje
     assert (project.folder / "cleaned").exists(), "a step that cleans up still runs"
 
 
+@pytest.mark.long  # ends as what is undecided, above
 def test_a_process_that_outlasts_it_is_ended_and_its_benchmark_is_not_measured(project: Project) -> None:
     result = project.run(sleeping(0, 60, 0), budget=3)
     (found,) = result.benchmarks

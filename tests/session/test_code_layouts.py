@@ -259,6 +259,7 @@ def test_a_hash_seed_of_the_users_own_stays(project: Project) -> None:
     assert set((project.folder / "log").read_text().split()) == {"7"}
 
 
+@pytest.mark.long  # a gate over layouts is above, and its commits are found as without them
 def test_a_bisection_is_not_led_astray_by_an_accident(tree: Project) -> None:
     costs = [(100_000, 0), (100_000, 600), (100_000, 600), (130_000, 600), (130_000, 600)]
     ids = [commit(tree, *cost) for cost in costs]

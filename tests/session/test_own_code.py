@@ -91,6 +91,7 @@ EXACT = HATCHLING + "[tool.hatch.build]\ndev-mode-exact = true\n"
 WHEEL = HATCHLING + '[tool.hatch.build.targets.wheel]\npackages = ["src/shop"]\n'
 
 
+@pytest.mark.long  # installs a package
 @pytest.mark.parametrize(
     ("settings", "options"),
     [

@@ -204,6 +204,7 @@ stages:
         assert not is_running(int((project.folder / name).read_text()))
 
 
+@pytest.mark.long  # as a service beside one step
 def test_steps_in_threads_run_beside_a_service(served: Project) -> None:
     steps = [f"{{id: {name}, needs: [server], run: '{ASK}'}}" for name in "ab"]
     assert served.run(flow(build=SERVED, baseline=steps), jobs=3).verdict == "pass"

@@ -93,6 +93,7 @@ def test_a_run_without_samples_does_not_replace_the_latest(fib: Project) -> None
     assert (fib.folder / ".perfflow/runs/latest").resolve() == kept.resolve()
 
 
+@pytest.mark.long  # as a suite whose benchmarks are chosen, above
 def test_a_suite_that_a_later_step_makes_is_listed_when_it_exists(project: Project) -> None:
     project.write("later.py", FIB)
     text = (
@@ -191,6 +192,7 @@ def test_a_workflow_from_memory_is_told_how_to_run(fib: Project) -> None:
     assert [item.benchmark for item in result.targets] == ["bench_fib.py::test_fib"]
 
 
+@pytest.mark.long  # as a suite whose benchmarks are chosen, above
 def test_a_profile_may_name_a_suite_by_its_step(project: Project) -> None:
     text = PRINTING + "  profile:\n    - {id: cpu, uses: auto, benchmark: %s}\n"
     errors(project, text % "figure")

@@ -152,6 +152,7 @@ def test_a_failing_prepare_fails_the_step_with_its_output(project: Project) -> N
     assert "no cache" in shlex.join(found.argv) or found.log
 
 
+@pytest.mark.long  # profiles what is run above
 def test_profiles_and_checks_of_a_timed_run_run_it_with_its_preparation(project: Project) -> None:
     project.write("prog", "#!/bin/sh\ntest ! -e built || exit 9\ntouch built\necho out\n", executable=True)
     steps = [

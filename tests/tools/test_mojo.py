@@ -278,6 +278,7 @@ def test_a_source_is_built_and_measured(tmp_path: Path) -> None:
         assert found[name, "time"].inner["n"] == 3
 
 
+@pytest.mark.long  # compiles twice
 @pytest.mark.usefixtures("on_path")
 def test_reports_and_a_single_one(tmp_path: Path, programs: Mapping[str, str]) -> None:
     program = programs[REPORTS.stem]

@@ -39,7 +39,7 @@ def _names(parsed: Parsed) -> list[str]:
     return [reading.benchmark for reading in parsed.readings]
 
 
-@pytest.mark.parametrize("file", FILES, ids=str)
+@pytest.mark.parametrize("file", rest_long(FILES), ids=str)
 def test_each_benchmark_is_listed_and_runs_alone(file: str, tmp_path: Path) -> None:
     names = FILES[file]
     call = replace(call_of("node-bench", tmp_path / "out", file=file), effort=Effort.BRIEF)

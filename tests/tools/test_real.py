@@ -115,6 +115,7 @@ def test_what_is_not_python_is_refused_before_it_runs(name: str, command: tuple[
         run(name, tmp_path, *command)
 
 
+@pytest.mark.long  # as heaptrack and dhat under their contracts
 def test_perf_finds_what_rust_inlined(built: Built, tmp_path: Path) -> None:
     parsed = parsed_of(run("perf", tmp_path, built["tasks"], "1000000", frequency=4999))
     first = parsed.hotspots[0]
@@ -232,6 +233,7 @@ def test_strace_says_what_to_do_where_tracing_is_refused(tmp_path: Path) -> None
         tool("strace").parse(call, USAGE)
 
 
+@pytest.mark.long  # as iostat under its contract
 def test_iostat_sees_the_machine_while_the_command_runs(tmp_path: Path) -> None:
     ran = run("iostat", tmp_path, "/bin/sleep", "2.4")
     parsed = parsed_of(ran)

@@ -16,6 +16,7 @@ import pytest
 from perfflow.model.errors import ToolOutputError
 from perfflow.model.readings import BATCH, Parsed, Reading
 from perfflow.tools.adapter import Call, Effort, Pace
+from tests.long import rest_long
 from tests.session.project import Project
 from tests.tools.harness import (
     PROGRAMS,
@@ -99,7 +100,7 @@ def test_pytest_benchmark_lists_what_it_would_run(suite: Path) -> None:
     assert {path.name for path in suite.iterdir()} <= {"speed.py", "out", "__pycache__"}
 
 
-@pytest.mark.parametrize("chosen", [(IDS[1],), (IDS[2],), (IDS[2], IDS[0], IDS[1])], ids=str)
+@pytest.mark.parametrize("chosen", rest_long([(IDS[2], IDS[0], IDS[1]), (IDS[1],), (IDS[2],)], one_name=True), ids=str)
 def test_pytest_benchmark_runs_those_chosen_in_their_order(chosen: tuple[str, ...], suite: Path) -> None:
     call = replace(_pytest(suite, args=FAST, select="nothing"), chosen=chosen, effort=Effort.BRIEF)
     assert tuple(_times(_parsed("pytest-benchmark", call))) == chosen
@@ -210,22 +211,27 @@ def test_pytest_benchmark_finds_modules_of_the_current_folder(suite: Path) -> No
 
 @pytest.mark.parametrize(
     ("options", "reason"),
-    [
-        ({"select": "nowhere"}, "none matches"),
-        ({"select": "skipped"}, "all were skipped"),
-        ({"select": "without_timing", "args": ["--benchmark-disable"]}, "none matches"),
-        ({"select": "a b"}, "pytest did not start: Wrong expression"),
-        ({"paths": "nowhere.py"}, "pytest did not start: file or directory not found"),
-        ({"args": "--nonsense"}, "pytest did not start: unrecognized arguments: --nonsense"),
-        ({"args": ["-p", "no:benchmark"]}, "pytest-benchmark is not installed"),
-    ],
+    rest_long(
+        [
+            ({"select": "nowhere"}, "none matches"),
+            ({"select": "skipped"}, "all were skipped"),
+            ({"select": "without_timing", "args": ["--benchmark-disable"]}, "none matches"),
+            ({"select": "a b"}, "pytest did not start: Wrong expression"),
+            ({"paths": "nowhere.py"}, "pytest did not start: file or directory not found"),
+            ({"args": "--nonsense"}, "pytest did not start: unrecognized arguments: --nonsense"),
+            ({"args": ["-p", "no:benchmark"]}, "pytest-benchmark is not installed"),
+        ],
+        keep=3,
+    ),
     ids=str,
 )
 def test_pytest_benchmark_without_benchmarks(options: dict[str, Any], reason: str, suite: Path) -> None:
     assert reason in why("pytest-benchmark", _pytest(suite, **options))
 
 
-@pytest.mark.parametrize("body", ["assert not benchmark(len, [])  # wrong\n    assert 0", "benchmark(int, 'x')", "1 +"])
+@pytest.mark.parametrize(
+    "body", rest_long(["assert not benchmark(len, [])  # wrong\n    assert 0", "benchmark(int, 'x')", "1 +"])
+)
 def test_pytest_benchmark_of_a_failing_test(body: str, suite: Path) -> None:
     (suite / "test_bad.py").write_text(f"def test_bad(benchmark):\n    {body}\n")
     assert "pytest reports: " in why("pytest-benchmark", _pytest(suite, paths=["speed.py", "test_bad.py"], args=FAST))
@@ -238,6 +244,7 @@ def test_pytest_benchmark_without_pytest(suite: Path) -> None:
     assert "pip install pytest" in (call.folder / "stderr").read_text()
 
 
+@pytest.mark.long  # many runs of pytest
 def test_pytest_benchmark_lists_nothing(suite: Path) -> None:
     assert listed("pytest-benchmark", _pytest(suite, select="without_timing")) == (5, [])
     assert listed("pytest-benchmark", _pytest(suite, select="skipped")) == (5, [])
@@ -326,6 +333,7 @@ def test_alone(benchmark):
 """
 
 
+@pytest.mark.long  # many runs of pytest
 def test_pytest_benchmark_by_group(suite: Path) -> None:
     (suite / "grouped.py").write_text(GROUPED)
     call = _pytest(suite, paths="grouped.py", groups=["parse"], args=FAST)
@@ -504,7 +512,11 @@ def test_pyperf_script(tmp_path: Path) -> None:
     assert (ran.call.folder / "check.txt").read_text()
 
 
-@pytest.mark.parametrize("chosen", [*((name,) for name in IN_SCRIPT), (IN_SCRIPT[2], IN_SCRIPT[0])], ids=str)
+@pytest.mark.parametrize(
+    "chosen",
+    rest_long([(IN_SCRIPT[2], IN_SCRIPT[0]), *((name,) for name in IN_SCRIPT)], keep=2, one_name=True),
+    ids=str,
+)
 def test_pyperf_runs_those_chosen_briefly_in_the_order_of_the_script(chosen: tuple[str, ...], tmp_path: Path) -> None:
     call = replace(_call("pyperf", tmp_path, script=SCRIPT), chosen=chosen, effort=Effort.BRIEF)
     again = replace(call, folder=tmp_path / "again", pace=Pace(1e-5, 0.1))

@@ -126,6 +126,7 @@ def test_a_comparison_that_is_cancelled_ends(project: Path) -> None:
     assert talk(project, script, "--allow-commands").data["workflows"]
 
 
+@pytest.mark.long  # as a run that is cancelled
 def test_calls_that_measure_take_turns(project: Path, mark: str) -> None:
     said: list[str] = []
 

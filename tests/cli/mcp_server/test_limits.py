@@ -50,6 +50,7 @@ def test_a_session_that_may_run_workflows_takes_no_commands(project: Path) -> No
     assert not (project / "a").exists()
 
 
+@pytest.mark.long  # measures as long as the budget allows
 def test_a_budget_is_cut_to_that_of_the_server(project: Path) -> None:
     asked = [{"budget": "2h"}, {}, {"budget": "soon"}]
     calls = [("run", {"workflow": "counted", **budget}) for budget in asked]
