@@ -46,7 +46,7 @@ def be_brief() -> None:
 
     Most gates that fail would otherwise profile their program for 15 seconds, whatever the test is about.
     """
-    noise.QUICK_CHECK_SECONDS = 0.02
+    noise.QUICK_CHECK_SECONDS, noise._SLICE_SECONDS = 0.002, 0.0002
     profiler_calls.SAMPLES, profiler_calls.PROFILING_SECONDS = 100, 1.0
 
 

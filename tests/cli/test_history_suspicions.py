@@ -13,6 +13,7 @@ import pytest
 from tests.cli import past
 from tests.cli.past import remember
 from tests.cli.shell import perfflow
+from tests.long import rest_long
 
 
 @pytest.fixture
@@ -127,7 +128,7 @@ def test_pairs_withdraw_what_was_the_machine(root: Path) -> None:
     assert [item["state"] for item in listed(root)] == ["withdrawn"]
 
 
-@pytest.mark.parametrize(("level", "state"), [(1000, "withdrawn"), (1300, "confirmed")])
+@pytest.mark.parametrize(("level", "state"), rest_long([(1000, "withdrawn"), (1300, "confirmed")]))
 def test_later_runs_settle_it_as_well(level: int, state: str, root: Path) -> None:
     commits = project(root, 1300)
     assert [item["state"] for item in listed(root)] == ["open"]

@@ -77,7 +77,7 @@ def test_a_save_that_is_killed_leaves_the_old_baseline_or_the_new_one(tmp_path: 
     assert perfflow("baseline", "list", cwd=tmp_path).returncode == 0
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", rest_long([signal.SIGINT, signal.SIGTERM]))
 def test_an_interrupt_ends_hidden_daemons_too(tmp_path: Path, number: signal.Signals) -> None:
     nap = f"sleep 30{random.Random(str(tmp_path)).randrange(10**8, 10**9)}"
     text = f"env -i setsid -f {nap}; sleep 0.2"

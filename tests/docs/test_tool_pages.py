@@ -23,6 +23,7 @@ LONG = (
     *("cargo-bench", "cargo-build", "cuda-bench", "go-bench", "go-pprof", "node-bench", "node-profile", "simd-share"),
     *("asv", "hyperfine", "iostat", "memray", "perf-stat", "pyperf", "pytest-benchmark", "scalene", "slow-callbacks"),
     *("same-output", "sql-log", "strace", "stream", "timeit", "tracemalloc"),
+    *("cachegrind", "callgrind", "command", "dhat", "google-benchmark", "ncu", "perf"),
 )
 """Whose examples compile, or take more than a second: the contract of each runs the tool (tests/tools/contracts.py)."""
 HEADERS = {"google-benchmark": "/usr/include/benchmark/benchmark.h"}

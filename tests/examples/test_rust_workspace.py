@@ -43,6 +43,7 @@ SLOWER = f"""    for _ in 0..2 {{
 pytestmark = needs_cargo
 
 
+@pytest.mark.long  # compiles; tests/cli/cases/gate_cargo.txt gates a workspace
 @pytest.mark.parametrize("features", rest_long(["", "compact"]))
 def test_the_workspace_is_correct(features: str, tmp_path: Path) -> None:
     copy_without_benchmarks(ROOT / WORKSPACE, tmp_path / "workspace")

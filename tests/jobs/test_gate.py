@@ -224,6 +224,7 @@ def test_a_folder_that_only_head_has_is_new(tree: Project) -> None:
     assert row(result, "inside", "cost").decision == "new"
 
 
+@pytest.mark.long  # as trees that are built, above
 def test_two_builds_of_a_native_program_are_known_as_such(tree: Project) -> None:
     source = "int main(void) {{ for (volatile long n = 0; n < {}; ++n) {{}} }}\n"
     tree.commit({"loop.c": source.format(1000), "script": "#!/bin/sh\n:\n"})
@@ -394,6 +395,7 @@ def test_commands_run_side_by_side_unless_they_wait_or_fail_that_way(
     assert {item.status for item in result.steps} == {"done"}
 
 
+@pytest.mark.long  # as trees that are built, above
 def test_both_sides_in_one_tree_run_in_turn(tree: Project, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """They could write the same files."""
     monkeypatch.setattr(SuiteClock, "computes", lambda *_: True)

@@ -129,6 +129,7 @@ def test_the_final_effect_is_that_against_the_original(tree: Project) -> None:
     assert both(found)[0].value == 100
 
 
+@pytest.mark.long  # as a guard of one metric, below
 def test_a_regression_of_what_is_guarded_stands_in_the_way(tree: Project) -> None:
     text = patch(tree, "trade", costs="50\n110\n")
     rejected = tried(tree.run(workflow(f"id: trade, {text}")))["trade"]
@@ -304,6 +305,7 @@ def test_a_goal_about_nothing_is_an_error_before_anything_is_tried(tree: Project
     assert "matches nothing that was measured (fast, other)" in why_not(result)
 
 
+@pytest.mark.long  # a rare candidate
 def test_a_candidate_that_cannot_be_prepared_is_rejected_and_the_next_is_tried(tree: Project) -> None:
     bad = "id: bad, env: {X: '${{ steps.fast.outputs.nope }}'}"
     result = tree.run(workflow(bad, f"id: good, {CHEAPER}"))
@@ -479,6 +481,7 @@ def test_what_is_guarded_gates_in_the_last_comparison(timed: Project, more: str,
 # -- messages, and the printed command that applies the changes
 
 
+@pytest.mark.long  # a rare candidate
 def test_where_the_same_files_are_executed_it_is_asked_whether_it_was_built(tree: Project) -> None:
     tree.commit({"count.yaml": COUNT, "prog": "#!/bin/sh\necho 100\n"})
     head = TIMED.replace("cp costs built", "cp prog built")

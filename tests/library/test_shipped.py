@@ -139,6 +139,7 @@ def test_python_optimize_takes_candidates(project: Path) -> None:
     assert [item["decision"] for item in result["optimizations"]] == ["accepted"]
 
 
+@pytest.mark.long  # as the workflow of CPU time
 def test_native_memory(project: Path) -> None:
     build("allocs.cpp", project)
     result = run("native-memory", project, command="./allocs")

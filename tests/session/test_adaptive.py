@@ -200,6 +200,7 @@ def test_counts_that_do_not_repeat_are_sampled_and_raise_no_alarm(project: Proje
     assert found.confidence is not None
 
 
+@pytest.mark.long  # counts twice, as exact figures above
 def test_a_profile_whose_figures_are_compared_is_taken_twice(project: Project) -> None:
     step = "{id: bench, uses: command, runs: 2, with: {command: /bin/ls /}, candidate: /bin/ls -lR /etc/apt}"
     result = project.run(flow(baseline=step, profile="{id: heap, uses: massif, benchmark: bench}"))
@@ -374,6 +375,7 @@ def sleeping(build: float, measured: float, check: float) -> str:
     )
 
 
+@pytest.mark.long  # as a build that a time limit ends
 def test_a_build_that_takes_all_of_it_is_ended_and_nothing_passes(project: Project) -> None:
     text = sleeping(60, 0.01, 0) + '    - {id: clean, run: touch cleaned, if: "always()"}\n'
     result = project.run(text, budget=2)

@@ -13,6 +13,7 @@ import pytest
 
 from perfflow.execute.child import Spawner
 from perfflow.model.errors import UserError
+from tests.long import rest_long
 from tests.session.project import Project, flow, row, samples, step
 
 SERVER = """
@@ -77,11 +78,13 @@ def require_gone(file: Path) -> None:
 
 @pytest.mark.parametrize(
     "ready",
-    [
-        '{port: "${{ env.PERFFLOW_PORT }}"}',
-        '{url: "http://127.0.0.1:${{ env.PERFFLOW_PORT }}/404"}',
-        '{regex: "listening on (?P<port>[0-9]+)"}',
-    ],
+    rest_long(
+        [
+            '{port: "${{ env.PERFFLOW_PORT }}"}',
+            '{url: "http://127.0.0.1:${{ env.PERFFLOW_PORT }}/404"}',
+            '{regex: "listening on (?P<port>[0-9]+)"}',
+        ]
+    ),
 )
 def test_a_service_is_measured_while_it_lives_and_gone_afterwards(served: Project, ready: str) -> None:
     pid = "${{ steps.server.outputs.pid }}"
@@ -282,7 +285,9 @@ def test_what_is_allowed_is_named_once_and_goes_on(project: Project) -> None:
     assert said.startswith("it left processes running (left-running: the compiler's cache): `")
 
 
-@pytest.mark.parametrize("command", ["cat big > >(cat > copy)", "python3 tracked.py", "sleep 0.02 & sleep 0.02 & wait"])
+@pytest.mark.parametrize(
+    "command", rest_long(["cat big > >(cat > copy)", "python3 tracked.py", "sleep 0.02 & sleep 0.02 & wait"])
+)
 def test_what_is_only_ending_is_waited_for(project: Project, command: str) -> None:
     project.write("big", "x" * 100_000)
     tracked = "from multiprocessing.shared_memory import SharedMemory\n"

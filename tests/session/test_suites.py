@@ -11,6 +11,7 @@ import pytest
 
 from perfflow.model.errors import UserError
 from perfflow.model.result import Result
+from tests.long import rest_long
 from tests.session.project import MS, Project, both, change_of, cut, flow, row, step
 from tests.tools.harness import PROGRAMS
 
@@ -148,7 +149,8 @@ def test_names_that_cannot_be_listed_are_checked_after_the_first_run(project: Pr
 
 
 @pytest.mark.parametrize(
-    ("globs", "names"), [(["a*"], ["a*"]), (["?b"], ["ab"]), (["c", "alone"], ["alone", "c"]), (["alone"], ["alone"])]
+    ("globs", "names"),
+    rest_long([(["a*"], ["a*"]), (["?b"], ["ab"]), (["c", "alone"], ["alone", "c"]), (["alone"], ["alone"])], keep=2),
 )
 def test_a_suite_that_runs_as_a_whole_shows_the_chosen_ones(
     project: Project, globs: list[str], names: list[str]

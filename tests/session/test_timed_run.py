@@ -90,7 +90,7 @@ def test_values_are_words_or_quoted_and_a_whole_parameter_is_split(project: Proj
 
 
 @pytest.mark.parametrize(
-    "candidate", rest_long(["./wait 0.05", "[./wait, 0.05]", "{command: ./wait 0.05}", "'./wait 0.05; true'"], keep=2)
+    "candidate", rest_long(["./wait 0.05", "[./wait, 0.05]", "{command: ./wait 0.05}", "'./wait 0.05; true'"])
 )
 def test_a_candidate_is_compared(candidate: str, project: Project) -> None:
     project.write("wait", "#!/usr/bin/env python3\nimport sys, time\ntime.sleep(float(sys.argv[1]))\n", executable=True)
@@ -391,6 +391,7 @@ def _clock(project: Project, script: str) -> tuple[str, Result]:
     return next(item.metric for item in found.benchmarks if item.gating), found
 
 
+@pytest.mark.long  # two processes of CPU time, as the test of wall time above
 def test_cpu_time_decides_about_processes_that_take_turns(project: Project) -> None:
     metric, found = _clock(project, f"{BUSY}\n{BUSY}")
     assert metric == "cpu"

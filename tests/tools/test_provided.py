@@ -105,7 +105,6 @@ def test_one_measures_like_perfflows_own(site: Path) -> None:
             ("later", "which is written for interface 2: this perfflow supports 1"),
             ("both", "both first-tool 1.0 and second-tool 1.0 provide it"),
         ],
-        keep=2,
     ),
 )
 def test_a_broken_one_is_an_error_by_name_and_nothing_else_breaks(name: str, reason: str, site: Path) -> None:
@@ -175,7 +174,6 @@ HIDES = 'Invocation(("sh", "-c", "\\"$@\\" || true", "sh", *call.command), stdou
             ({KEPT: "Invocation(call.command)"}, ("real_run",)),
             ({'builtin_metrics("time")': "{}"}, ("sample_parses", "real_run")),
         ],
-        keep=2,
     ),
 )
 def test_bad_adapters_do_not(changes: dict[str, str], fails: tuple[str, ...], site: Path) -> None:

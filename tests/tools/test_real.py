@@ -13,6 +13,7 @@ import pytest
 
 from perfflow.model.errors import ToolOutputError
 from perfflow.model.stacks import read_folded
+from tests.long import rest_long
 from tests.tools.flows import run_flow
 from tests.tools.harness import PROGRAMS, PYTHON, USAGE, Ran, call_of, failure_seen, parsed_of, run, tool, values_of
 
@@ -66,7 +67,9 @@ def test_perf_stat(built: Built, tmp_path: Path) -> None:
     assert values["page_faults"] >= 1
 
 
-@pytest.mark.parametrize("options", [{}, {"native": True}, {"gil": True}, {"subprocesses": True}], ids=str)
+@pytest.mark.parametrize(
+    "options", rest_long([{}, {"native": True}, {"gil": True}, {"subprocesses": True}], keep=2), ids=str
+)
 def test_py_spy(options: dict[str, Any], tmp_path: Path) -> None:
     ran = run("py-spy", tmp_path, PYTHON, HOT_PY, "200", **options)
     parsed = parsed_of(ran)

@@ -139,6 +139,7 @@ def test_memray_counts_the_same_every_time(tree: Path) -> None:
     assert 7_000_000 < first["heap_peak"] <= first["alloc"] < 7_500_000
 
 
+@pytest.mark.long  # many runs of memray
 def test_memray_names_the_lines_that_ask(tmp_path: Path) -> None:
     parsed = parsed_of(run("memray", tmp_path, PYTHON, GROWS, "50", "0", "1"))
     wasting, keeping = parsed.hotspots[:2]
@@ -153,6 +154,7 @@ def test_memray_names_the_lines_that_ask(tmp_path: Path) -> None:
     assert 50_000_000 < max(parsed.memory.held) < 51_300_000
 
 
+@pytest.mark.long  # many runs of memray
 def test_memray_of_what_python_keeps_in_arenas(tmp_path: Path) -> None:
     program = ("-c", "x = [str(i) for i in range(10_000)]")
     few = values_of(parsed_of(run("memray", tmp_path / "few", PYTHON, *program)))
@@ -161,6 +163,7 @@ def test_memray_of_what_python_keeps_in_arenas(tmp_path: Path) -> None:
     assert all_of_them["allocs"] > 10_000
 
 
+@pytest.mark.long  # many runs of memray
 def test_memray_of_forked_children(tmp_path: Path) -> None:
     program = ("-c", "import os; x = 'x' * 1_000_000; os.fork() or bytes(3_000_000)")
     alone = values_of(parsed_of(run("memray", tmp_path / "alone", PYTHON, *program)))

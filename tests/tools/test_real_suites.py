@@ -186,6 +186,7 @@ def test_a_slow_test_has_few_rounds(tmp_path: Path) -> None:
     assert rounds == [1, 2, 5]
 
 
+@pytest.mark.long  # one more layout of a project of pytest-benchmark
 def test_pytest_benchmark_below_the_folder_of_its_settings(suite: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (suite / "pytest.ini").write_text("[pytest]\naddopts = --benchmark-disable -p no:randomly\n")
     below = suite / "deep" / "er"
@@ -200,6 +201,7 @@ def test_pytest_benchmark_below_the_folder_of_its_settings(suite: Path, monkeypa
     assert list(_times(parsed_of(run_call("pytest-benchmark", alone)))) == names[:1]
 
 
+@pytest.mark.long  # one more layout of a project of pytest-benchmark
 def test_pytest_benchmark_finds_modules_of_the_current_folder(suite: Path) -> None:
     (suite / "beside.py").write_text("def work():\n    return 1\n")
     text = "import beside\ndef test_work(benchmark):\n    print('noise')\n    assert benchmark(beside.work)\n"
@@ -254,6 +256,7 @@ def test_pytest_benchmark_lists_nothing(suite: Path) -> None:
     assert not names
 
 
+@pytest.mark.long  # one more layout of a project of pytest-benchmark
 def test_pytest_benchmark_outside_the_current_folder(suite: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     elsewhere = suite / "elsewhere"
     elsewhere.mkdir()
@@ -368,7 +371,7 @@ def test_without(benchmark):
 """
 
 
-@pytest.mark.parametrize("name", ["test_plain", "test_pedantic", "test_without"])
+@pytest.mark.parametrize("name", rest_long(["test_plain", "test_pedantic", "test_without"]))
 def test_a_benchmark_runs_a_fixed_number_of_times(name: str, tmp_path: Path) -> None:
     (tmp_path / "bench_it.py").write_text(SUITE)
     (tmp_path / "none.ini").write_text("[pytest]\n")
@@ -562,7 +565,7 @@ def test_pyperf_runs_briefly_in_one_process(tmp_path: Path) -> None:
     assert (tmp_path / "started").read_text() == "x"
 
 
-@pytest.mark.parametrize("brief", [True, False])
+@pytest.mark.parametrize("brief", rest_long([True, False]))
 def test_pyperf_measures_the_first_of_two_benchmarks_of_one_name(brief: bool, tmp_path: Path) -> None:
     (tmp_path / "bench.py").write_text("import pyperf\nr = pyperf.Runner()\nfor n in 'aba': r.timeit(n, 'pass')\n")
     call = _call("pyperf", tmp_path, script=str(tmp_path / "bench.py"), args=SHORT)
@@ -642,7 +645,7 @@ def test_asv_lists_what_it_would_measure(demo: dict[str, Any], tmp_path: Path) -
 
 
 @pytest.mark.parametrize(
-    "chosen", [(SORTED[1],), ("demo.Cached.time_hash",), ("demo.Cached.time_hash", SORTED[1])], ids=str
+    "chosen", rest_long([(SORTED[1],), ("demo.Cached.time_hash",), ("demo.Cached.time_hash", SORTED[1])]), ids=str
 )
 def test_asv_runs_those_chosen_in_their_order(chosen: tuple[str, ...], demo: dict[str, Any], tmp_path: Path) -> None:
     call = replace(_call("asv", tmp_path, **demo), chosen=chosen, effort=Effort.BRIEF, pace=Pace(1e-6, 0.1))

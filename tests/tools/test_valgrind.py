@@ -328,7 +328,7 @@ def _annotated(path: Path) -> Counter[str]:
 
 
 # After `calls=0`, which occurs in parts of a run, the annotator counts the callee's cost as the caller's own.
-@pytest.mark.parametrize("name", ["hot", "allocs", "leaks"])
+@pytest.mark.parametrize("name", rest_long(["hot", "allocs", "leaks"]))
 def test_callgrind_counts_as_its_annotator_does(name: str, built: Built, tmp_path: Path) -> None:
     ran = run("callgrind", tmp_path, built[name])
     (file,) = ran.adapter.outputs(ran.call)
@@ -374,6 +374,7 @@ def test_callgrind_counts_what_came_before_a_fork_once(built: Built, tmp_path: P
     assert parsed.warnings == ("2 processes ran; instructions are summed over them",)
 
 
+@pytest.mark.long  # as calls of one process
 def test_callgrind_follows_children(built: Built, tmp_path: Path) -> None:
     alone = _instructions(tmp_path / "alone", built["hot"], "100000")
     twice = f"{built['hot']} 100000; {built['hot']} 100000; true"
@@ -518,7 +519,7 @@ def test_small_objects_of_python_are_seen(name: str, metric: str, count: int, le
     assert large[metric] - small[metric] > count * least
 
 
-@pytest.mark.parametrize("within", ["hot", "path", "Hot_path", "hot_path."])
+@pytest.mark.parametrize("within", rest_long(["hot", "path", "Hot_path", "hot_path."], keep=2))
 def test_dhat_within_what_is_not_there(within: str, built: Built, tmp_path: Path) -> None:
     with pytest.raises(ToolOutputError, match="no function of the program matches"):
         run("dhat", tmp_path, built["allocs"], within=within).parse()
