@@ -12,6 +12,7 @@ import pytest
 from perfflow.jobs.rejudge.rejudge import rejudge
 from perfflow.model.result import Attribution, Result
 from perfflow.report.page import page_of
+from perfflow.session.attribution import profiler_calls
 from perfflow.session.attribution.function_costs import region_of
 from perfflow.session.steps import profile
 from tests.long import rest_long
@@ -122,7 +123,11 @@ def test_a_region_of_a_functions_exact_name_comes_before_globs() -> None:
 
 
 @PERF
-def test_one_profile_names_the_function_its_file_and_the_commit_for_a_time_and_for_its_rate(tree: Project) -> None:
+def test_one_profile_names_the_function_its_file_and_the_commit_for_a_time_and_for_its_rate(
+    tree: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Half as many as usual, which is enough for what is said here.
+    monkeypatch.setattr(profiler_calls, "SAMPLES", 1000)
     # Several times slower, so that the verdict does not depend on the load of the machine.
     _, planted, _ = c_history(tree, PARSE=500, SIZE=SIZE)
     measuring = TIMED.replace("runs: 8", "runs: 12, work: {elements: 1000}")
