@@ -28,9 +28,10 @@ STARTED = time.monotonic()
 SLOW = 60.0
 """Seconds after which a test is named while the run goes on."""
 FIRST = (
-    *("tests/examples/", "tests/library/test_shipped.py", "tests/test_benchmarks.py", "tests/docs/test_documents.py"),
-    *("tests/tools/test_lies.py", "tests/tools/test_contracts.py"),
-    *("tests/cli/test_calibrate.py", "tests/cli/test_kill.py", "tests/cli/test_kill_others.py"),
+    *("tests/tools/test_contracts.py", "tests/docs/test_documents.py", "tests/hostile/test_inspection.py"),
+    *("tests/session/test_code_layouts.py", "tests/jobs/cluster/test_placed_run.py", "tests/cli/mcp_server/"),
+    *("tests/jobs/test_attribution.py", "tests/jobs/test_gate.py", "tests/jobs/test_optimize.py"),
+    *("tests/report/test_flame.py", "tests/tools/test_drivers.py", "tests/test_wheel.py"),
 )
 """What takes longest: begun last, it would leave the other process without work."""
 MOST_FILES = 20

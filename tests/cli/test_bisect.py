@@ -123,7 +123,7 @@ def test_what_was_interrupted_before_the_ends_were_compared_starts_anew(around: 
     assert "before good was compared with bad" in done.stderr
 
 
-@pytest.mark.long  # interrupts a long bisection; one is interrupted early below
+@pytest.mark.long  # interrupts a long bisection; another test interrupts one early
 def test_an_interruption_keeps_what_was_found(around: Path) -> None:
     root, ids = project(around, linear(40, lambda number: slower_at(number, AT)))
     out, said = interrupted(root, ids[0], 3)

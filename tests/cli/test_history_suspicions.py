@@ -116,7 +116,7 @@ def test_pairs_are_measured_with_the_parameters_and_the_budget_that_are_asked_fo
     assert {"--set=file=costs", "--budget=9m"} <= set(run["command"])
 
 
-@pytest.mark.long  # settles as the pairs above
+@pytest.mark.long  # settles as other pairs in this file
 def test_pairs_withdraw_what_was_the_machine(root: Path) -> None:
     commits = project(root, 1000)
     text = " ".join(changes(root, "--confirm", "flow.yaml").split())

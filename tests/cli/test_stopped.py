@@ -55,7 +55,7 @@ def stand_still(process: subprocess.Popen[str], path: Path, seconds: float) -> N
     process.send_signal(signal.SIGCONT)
 
 
-@pytest.mark.long  # stops for many seconds; the test of the live view below stops as well
+@pytest.mark.long  # stops for many seconds; the test of the live view stops as well
 @pytest.mark.parametrize(
     "command", rest_long([["run", "flow.yaml"], ["calibrate", "flow.yaml", "--trials", "2", "--budget", "60s"]])
 )

@@ -102,7 +102,7 @@ def require(name: str) -> None:
 
 
 # Each of them makes an environment of its own for tox and nox; what they hand on is tried with all of them below.
-@pytest.mark.long  # gates a clone, as the component above
+@pytest.mark.long  # gates a clone, as the test of the component
 @pytest.mark.parametrize(
     "name", ["just", *(pytest.param(name, marks=pytest.mark.long) for name in ("tox", "nox", "cargo"))]
 )

@@ -90,7 +90,7 @@ def test_the_tests_of_the_crate_find_what_is_wrong_with_simd(tree: Path, target:
     assert int(re.findall(r"(\d+) times 0x", done.stdout)[0]) > 5_552
 
 
-@pytest.mark.long  # compiles the crate and counts; its tests run above
+@pytest.mark.long  # compiles the crate and counts; CI runs its tests
 @needs_cargo
 @needs_valgrind
 def test_slab_leaves_no_allocation_in_the_loop_and_no_copy_none_in_the_decoder(tree: Path, target: Path) -> None:

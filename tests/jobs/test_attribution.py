@@ -240,7 +240,7 @@ def test_what_the_time_for_profiles_did_not_allow_is_named(tree: Project, monkey
     assert result.routes[0].command.startswith("perfflow bisect ")
 
 
-@pytest.mark.long  # slow, and functions of the same program are named above
+@pytest.mark.long  # slow; cheaper tests in this file name functions of the same program
 @VALGRIND
 def test_the_worst_rows_are_profiled_first_and_what_the_bytes_did_not_allow_is_named(
     tree: Project, monkeypatch: pytest.MonkeyPatch
@@ -303,7 +303,7 @@ SUITES = {
 }
 
 
-@pytest.mark.long  # profiles a suite under py-spy for half a minute; C programs are profiled above
+@pytest.mark.long  # profiles a suite under py-spy for half a minute; C programs are profiled in CI
 @pytest.mark.skipif(shutil.which("py-spy") is None, reason="py-spy is not installed")
 @pytest.mark.parametrize(
     "name", ["pytest-benchmark", *(pytest.param(name, marks=pytest.mark.long) for name in ("asv", "pyperf"))]
@@ -332,7 +332,7 @@ def test_what_is_not_committed_is_named_as_such(tree: Project) -> None:
     assert tree.git("status", "--porcelain").strip() == "M src/work.c"
 
 
-@pytest.mark.long  # slow, and functions of the same program are named above
+@pytest.mark.long  # slow; cheaper tests in this file name functions of the same program
 def test_a_function_whose_own_lines_nobody_touched_is_followed_to_its_file(tree: Project) -> None:
     c_history(tree)
     more = tree.commit({"src/work.c": c_source().replace(f"fold({COUNTED})", f"fold({COUNTED * 5 // 4})")})
@@ -342,7 +342,7 @@ def test_a_function_whose_own_lines_nobody_touched_is_followed_to_its_file(tree:
     assert found.note == "no commit touched its lines; these commits touched its file"
 
 
-@pytest.mark.long  # as a function whose file stays, above
+@pytest.mark.long  # as a function whose file stays, which this file has
 def test_a_file_that_was_moved_keeps_its_function(tree: Project) -> None:
     c_history(tree)
     tree.git("mv", "src/work.c", "src/other.c")
@@ -372,7 +372,7 @@ def test_of_several_benchmarks_only_those_are_profiled_that_regressed(tree: Proj
     assert all(revisions(item) == {planted} for item in result.attributions)
 
 
-@pytest.mark.long  # slow, and functions of the same program are named above
+@pytest.mark.long  # slow; cheaper tests in this file name functions of the same program
 def test_a_missing_profiler_is_named_and_the_next_best_stands_in(
     tree: Project, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -416,7 +416,7 @@ main()
 """
 
 
-@pytest.mark.long  # slow, and functions of the same program are named above
+@pytest.mark.long  # slow; cheaper tests in this file name functions of the same program
 def test_a_python_function_is_named_by_the_interpreters_profiler(tree: Project) -> None:
     tree.commit({"app/__init__.py": "", "app/work.py": APP})
     tree.branch({"app/other.py": ""})

@@ -132,7 +132,7 @@ def test_the_tree_as_it_stands_is_head_unless_a_revision_is_named(parted: Projec
     assert parted.told.notes.count(said) == 1
 
 
-@pytest.mark.long  # as commands that wait, which are tried above
+@pytest.mark.long  # waits for what runs side by side, or in turn
 def test_a_step_alone_is_measured_on_what_was_built_of_both_trees(parted: Project) -> None:
     """The slots contain an earlier gate's build of other code, which must not be measured."""
     assert row(costing(parted, "120\n120\n"), "two", "cost").decision == "regressed"
@@ -224,7 +224,7 @@ def test_a_folder_that_only_head_has_is_new(tree: Project) -> None:
     assert row(result, "inside", "cost").decision == "new"
 
 
-@pytest.mark.long  # as trees that are built, above
+@pytest.mark.long  # as other trees that are built in this file
 def test_two_builds_of_a_native_program_are_known_as_such(tree: Project) -> None:
     source = "int main(void) {{ for (volatile long n = 0; n < {}; ++n) {{}} }}\n"
     tree.commit({"loop.c": source.format(1000), "script": "#!/bin/sh\n:\n"})
@@ -352,7 +352,7 @@ def ways_of(tree: Project) -> dict[str, set[bool]]:
     return ways
 
 
-@pytest.mark.long  # as commands that wait, which are tried above
+@pytest.mark.long  # waits for what runs side by side, or in turn
 def test_benchmarks_that_only_compute_run_side_by_side_and_those_that_wait_in_turn(
     tree: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -395,7 +395,7 @@ def test_commands_run_side_by_side_unless_they_wait_or_fail_that_way(
     assert {item.status for item in result.steps} == {"done"}
 
 
-@pytest.mark.long  # as trees that are built, above
+@pytest.mark.long  # as other trees that are built in this file
 def test_both_sides_in_one_tree_run_in_turn(tree: Project, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """They could write the same files."""
     monkeypatch.setattr(SuiteClock, "computes", lambda *_: True)

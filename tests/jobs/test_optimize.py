@@ -129,7 +129,7 @@ def test_the_final_effect_is_that_against_the_original(tree: Project) -> None:
     assert both(found)[0].value == 100
 
 
-@pytest.mark.long  # as a guard of one metric, below
+@pytest.mark.long  # as a guard of one metric, which this file has
 def test_a_regression_of_what_is_guarded_stands_in_the_way(tree: Project) -> None:
     text = patch(tree, "trade", costs="50\n110\n")
     rejected = tried(tree.run(workflow(f"id: trade, {text}")))["trade"]

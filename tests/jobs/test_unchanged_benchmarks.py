@@ -201,7 +201,7 @@ def test_a_base_is_recorded_once_for_all_gates_that_have_it(
     assert recorded()[0][Side.CANDIDATE] == number
 
 
-@pytest.mark.long  # compiles packages of Go; the suite of Python above takes the same path
+@pytest.mark.long  # compiles packages of Go; the suite of Python takes the same path
 @needs_go
 def test_benchmarks_of_go_packages_without_a_change_are_not_timed(tree: Project) -> None:
     shutil.copytree(GO_MODULE, tree.folder, dirs_exist_ok=True)

@@ -71,7 +71,7 @@ def test_gpu_kernel(project: Path, gpu: StandIns) -> None:
     assert any("the power limit slowed the GPU down" in text for text in warnings)
 
 
-@pytest.mark.long  # as the workflow of one kernel
+@pytest.mark.long  # as the workflow of one kernel, which this file runs
 def test_a_wrong_kernel_fails_the_run(project: Path, gpu: StandIns) -> None:
     wrong = ("--set", "check=--check --n 256 --plant sum/lanes")
     steps = _only("program", "answers")
@@ -80,7 +80,7 @@ def test_a_wrong_kernel_fails_the_run(project: Path, gpu: StandIns) -> None:
     assert {check["id"]: check["status"] for check in result["verification"]}["answers"] == "failed"
 
 
-@pytest.mark.long  # as the workflow of one kernel, which is run above
+@pytest.mark.long  # as the workflow of one kernel, which this file runs
 def test_a_program_that_uses_no_gpu_is_not_called_clean(project: Path, gpu: StandIns) -> None:
     steps = _only("program", "sanitizer[check=memcheck]")
     status, result = _run("run", "gpu-kernel", *SMALL, *steps, project=project, gpu=gpu)
@@ -92,7 +92,7 @@ def test_a_program_that_uses_no_gpu_is_not_called_clean(project: Path, gpu: Stan
         assert "nothing was checked" in ended["detail"]
 
 
-@pytest.mark.long  # as the workflow of one kernel
+@pytest.mark.long  # as the workflow of one kernel, which this file runs
 def test_gpu_occupancy(project: Path, gpu: StandIns) -> None:
     """The source has no such macro, so all builds are equal. Each is built, measured and checked separately."""
     values = ("--set", "macro=BLOCK", "--set", "values=64,128")
@@ -104,7 +104,7 @@ def test_gpu_occupancy(project: Path, gpu: StandIns) -> None:
     assert [[word for word in argv if word.startswith("-D")] for argv in builds] == [["-DBLOCK=64"], ["-DBLOCK=128"]]
 
 
-@pytest.mark.long  # as the workflow of occupancy, with other figures
+@pytest.mark.long  # as the workflow of one kernel, which this file runs
 def test_gpu_warp_efficiency(project: Path, gpu: StandIns) -> None:
     steps = _only("program", "kernels", "answers")
     status, result = _run("run", "gpu-warp-efficiency", *SMALL, *BENCH, *steps, project=project, gpu=gpu)
@@ -142,7 +142,7 @@ def test_gpu_regression(project: Path, gpu: StandIns) -> None:
     assert throttled[0]["candidate"]["value"] == 1
 
 
-@pytest.mark.long  # as the workflow of one kernel, which is run above
+@pytest.mark.long  # as the workflow of one kernel, which this file runs
 def test_no_clock_is_touched_unless_asked(project: Path, gpu: StandIns) -> None:
     steps = _only("clocks", "lock", "program[arch=native]", "reset")
     status, result = _run("run", "gpu-regression", *SMALL, *steps, project=project, gpu=gpu)

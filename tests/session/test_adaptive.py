@@ -200,7 +200,7 @@ def test_counts_that_do_not_repeat_are_sampled_and_raise_no_alarm(project: Proje
     assert found.confidence is not None
 
 
-@pytest.mark.long  # counts twice, as exact figures above
+@pytest.mark.long  # counts twice, as exact figures in this file
 def test_a_profile_whose_figures_are_compared_is_taken_twice(project: Project) -> None:
     step = "{id: bench, uses: command, runs: 2, with: {command: /bin/ls /}, candidate: /bin/ls -lR /etc/apt}"
     result = project.run(flow(baseline=step, profile="{id: heap, uses: massif, benchmark: bench}"))
@@ -242,7 +242,7 @@ def test_a_suite_can_have_one_process_for_each_benchmark(project: Project, suite
     assert not any("together" in event or "many" in event for event in samples(project))
 
 
-@pytest.mark.long  # as the part of a suite above
+@pytest.mark.long  # as the part of a smaller suite
 def test_the_part_of_a_large_suite_is_confirmed_as_the_whole_would_be(project: Project, suite: Path) -> None:
     text = google(suite, f"{SLOWED}, rounds: benchmark, budget: 100ms")
     project.run(text, part=RunPart({"suite": Benchmarks(("spin/1", "spin/3"))}, 1))
@@ -387,7 +387,7 @@ def test_a_build_that_takes_all_of_it_is_ended_and_nothing_passes(project: Proje
     assert (project.folder / "cleaned").exists(), "a step that cleans up still runs"
 
 
-@pytest.mark.long  # ends as what is undecided, above
+@pytest.mark.long  # ends as what is undecided, in this file
 def test_a_process_that_outlasts_it_is_ended_and_its_benchmark_is_not_measured(project: Project) -> None:
     result = project.run(sleeping(0, 60, 0), budget=3)
     (found,) = result.benchmarks
@@ -449,7 +449,7 @@ def test_few_runs_that_took_longer_than_the_step_asked_for_say_so(expensive: Pro
     assert any("exceeded the budget of 1.00 ms" in text for text in step(result, "bench").warnings)
 
 
-@pytest.mark.long  # ends as the case above, and reads the file
+@pytest.mark.long  # ends as what is undecided, and reads the file
 def test_why_it_ended_is_in_the_stored_result(noisy: Project) -> None:
     finished = noisy.finish(SEVERAL, budget=6)
     (finished.folder / "events.jsonl").unlink()

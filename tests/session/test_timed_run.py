@@ -152,7 +152,7 @@ def test_a_failing_prepare_fails_the_step_with_its_output(project: Project) -> N
     assert "no cache" in shlex.join(found.argv) or found.log
 
 
-@pytest.mark.long  # profiles what is run above
+@pytest.mark.long  # profiles what other tests of this file run
 def test_profiles_and_checks_of_a_timed_run_run_it_with_its_preparation(project: Project) -> None:
     project.write("prog", "#!/bin/sh\ntest ! -e built || exit 9\ntouch built\necho out\n", executable=True)
     steps = [
@@ -391,7 +391,7 @@ def _clock(project: Project, script: str) -> tuple[str, Result]:
     return next(item.metric for item in found.benchmarks if item.gating), found
 
 
-@pytest.mark.long  # two processes of CPU time, as the test of wall time above
+@pytest.mark.long  # measures as the test of wall time in this file
 def test_cpu_time_decides_about_processes_that_take_turns(project: Project) -> None:
     metric, found = _clock(project, f"{BUSY}\n{BUSY}")
     assert metric == "cpu"

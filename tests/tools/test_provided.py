@@ -76,7 +76,7 @@ def test_what_an_adapter_prints_when_imported_stays_out_of_the_answer(site: Path
     assert "hello from the adapter" in done.stderr
 
 
-@pytest.mark.long  # as the broken ones above
+@pytest.mark.long  # as the broken ones in this file
 def test_a_name_of_perfflows_own_is_left_aside_and_said(site: Path) -> None:
     assert "warning: ignored: command of lines-tool 1.0" in call("list", site=site).stderr
     shown = json.loads(call("show", "--tool", "command", "--json", site=site).stdout)

@@ -118,7 +118,7 @@ def test_what_is_not_python_is_refused_before_it_runs(name: str, command: tuple[
         run(name, tmp_path, *command)
 
 
-@pytest.mark.long  # as heaptrack and dhat under their contracts
+@pytest.mark.long  # as perf under its contract
 def test_perf_finds_what_rust_inlined(built: Built, tmp_path: Path) -> None:
     parsed = parsed_of(run("perf", tmp_path, built["tasks"], "1000000", frequency=4999))
     first = parsed.hotspots[0]

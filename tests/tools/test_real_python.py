@@ -215,7 +215,7 @@ def test_scalene_time_by_function(tmp_path: Path) -> None:
     assert parsed.costs[0].function == "inner"
 
 
-@pytest.mark.long  # cheaper tests above and below run the same tool
+@pytest.mark.long  # cheaper tests in this file run the same tool
 def test_scalene_memory_by_function(tmp_path: Path) -> None:
     parsed = parsed_of(run("scalene", tmp_path, PYTHON, COPIES_PY, "150"))
     causes = {spot.location: spot.cause for spot in parsed.hotspots}
@@ -226,7 +226,7 @@ def test_scalene_memory_by_function(tmp_path: Path) -> None:
     assert "allocated" not in causes["looped"]
 
 
-@pytest.mark.long  # cheaper tests above and below run the same tool
+@pytest.mark.long  # cheaper tests in this file run the same tool
 def test_scalene_names_decorated_functions_and_modules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "pkg").mkdir()
     (tmp_path / "pkg" / "work.py").write_text(
@@ -267,7 +267,7 @@ def test_scalene_of_a_program_that_fails(how: str, tmp_path: Path) -> None:
     assert failure_seen(run("scalene", tmp_path, PYTHON, *words, memory=False))
 
 
-@pytest.mark.long  # cheaper tests above and below run the same tool
+@pytest.mark.long  # cheaper tests in this file run the same tool
 def test_scalene_of_an_interrupted_program_is_not_believed(tmp_path: Path) -> None:
     call = call_of("scalene", tmp_path, PYTHON, str(PROGRAMS / "serve.py"), "60", memory=False)
     (step,) = tool("scalene").invocations(call)
@@ -370,7 +370,7 @@ def test_py_spy_sees_threads_that_wait_if_it_is_told_to(served: int, tmp_path: P
     assert any("Event.wait (threading.py)" in stack for stack in stacks)
 
 
-@pytest.mark.long  # cheaper tests above and below run the same tool
+@pytest.mark.long  # cheaper tests in this file run the same tool
 def test_py_spy_of_a_process_that_ends_meanwhile(tmp_path: Path) -> None:
     with _ready(SERVE_PY, "1.5") as pid:
         ran = run("py-spy", tmp_path, pid=pid, duration="60s")

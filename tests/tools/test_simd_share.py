@@ -264,7 +264,7 @@ def test_names_that_look_like_perf_s_own_text(measure: Measure, tmp_path: Path) 
     assert values_of(parsed)["simd_share"] == 0
 
 
-@pytest.mark.long  # as loops of C, which are compiled above
+@pytest.mark.long  # as loops of C, which other tests of this file compile
 def test_a_library_that_is_mapped_while_it_runs(measure: Measure, tmp_path: Path) -> None:
     _compiled(tmp_path, *VECTOR, "-shared", "-fPIC", "-DSHARED")
     parsed = measure(sys.executable, "-c", CALLS, str(tmp_path / "saxpy"))
@@ -272,7 +272,7 @@ def test_a_library_that_is_mapped_while_it_runs(measure: Measure, tmp_path: Path
     assert any("an interpreter, whose" in text for text in parsed.warnings)
 
 
-@pytest.mark.long  # as loops of C, which are compiled above
+@pytest.mark.long  # as loops of C, which other tests of this file compile
 @pytest.mark.parametrize(
     # A sum of floats in program order cannot be vectorized.
     ("loop", "rounds", "low", "high"),
@@ -300,7 +300,7 @@ def test_integers_have_no_share(measure: Measure, tmp_path: Path) -> None:
     assert any(text.startswith("simd_share is undefined") for text in parsed.warnings)
 
 
-@pytest.mark.long  # as loops of C, which are compiled above
+@pytest.mark.long  # as loops of C, which other tests of this file compile
 def test_python_is_the_interpreter_s_code(measure: Measure) -> None:
     code = "s = 0.0\nfor i in range(3000000): s += i * 0.5"
     parsed = measure(sys.executable, "-c", code)

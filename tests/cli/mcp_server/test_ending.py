@@ -98,7 +98,7 @@ def test_a_cancelled_run_is_interrupted_and_can_be_resumed(project: Path, mark: 
     assert [(project.parent / "starts").read_text()] == before
 
 
-@pytest.mark.long  # ends as a run that is cancelled, which is tried above
+@pytest.mark.long  # ends as a run that is cancelled, which this file has
 def test_a_cancelled_judgement_is_resumed_by_the_same_call(project: Path, mark: str) -> None:
     arguments = {"workflow": "long", "patch": new_cost(1), "why": "less"}
 
@@ -114,7 +114,7 @@ def test_a_cancelled_judgement_is_resumed_by_the_same_call(project: Path, mark: 
     assert [event["event"] for event in events_of(project / RUN)].count("resumed") == 1
 
 
-@pytest.mark.long  # ends as a run that is cancelled, which is tried above
+@pytest.mark.long  # ends as a run that is cancelled, which this file has
 def test_a_comparison_that_is_cancelled_ends(project: Path) -> None:
     mark = f"sleep 7{os.getpid()}1"
 
@@ -152,7 +152,7 @@ def test_calls_that_measure_take_turns(project: Path, mark: str) -> None:
     assert said[0] == "waiting: another call of this session is measuring"
 
 
-@pytest.mark.long  # ends as a run that is cancelled, which is tried above
+@pytest.mark.long  # ends as a run that is cancelled, which this file has
 def test_a_run_whose_client_leaves_is_interrupted(project: Path, mark: str) -> None:
     async def leaving() -> None:
         async with session(project, "--allow-run") as agent:

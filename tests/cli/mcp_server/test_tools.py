@@ -104,7 +104,7 @@ def test_two_commands_are_compared(project: Path) -> None:
     assert explained.data["benchmarks"] == said.data["benchmarks"]
 
 
-@pytest.mark.long  # five judgements; those below and of test_limits.py keep and reject a patch
+@pytest.mark.long  # five judgements; other tests, also of test_limits.py, keep and reject a patch
 def test_patches_are_kept_or_rejected_with_figures(project: Path) -> None:
     before = git(project, "status", "--porcelain"), (project / "costs").read_text()
     patches = (new_file("wrong", "x"), new_file("broken", "x"), new_file("note", "x"), new_cost(40), new_cost(95))
