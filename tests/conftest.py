@@ -19,8 +19,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import settings
 
-from perfflow.machine import noise
-from tests.cli.fork_server import QUICK_CHECK_SECONDS
+from tests.cli.fork_server import be_brief
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,9 +28,10 @@ STARTED = time.monotonic()
 SLOW = 60.0
 """Seconds after which a test is named while the run goes on."""
 FIRST = (
-    *("tests/examples/", "tests/library/test_shipped.py", "tests/test_benchmarks.py", "tests/docs/test_documents.py"),
-    *("tests/tools/test_lies.py", "tests/tools/test_contracts.py"),
-    *("tests/cli/test_calibrate.py", "tests/cli/test_kill.py", "tests/cli/test_kill_others.py"),
+    *("tests/tools/test_contracts.py", "tests/docs/test_documents.py", "tests/hostile/test_inspection.py"),
+    *("tests/session/test_code_layouts.py", "tests/jobs/cluster/test_placed_run.py", "tests/cli/mcp_server/"),
+    *("tests/jobs/test_attribution.py", "tests/jobs/test_gate.py", "tests/jobs/test_optimize.py"),
+    *("tests/report/test_flame.py", "tests/tools/test_drivers.py", "tests/test_wheel.py"),
 )
 """What takes longest: begun last, it would leave the other process without work."""
 MOST_FILES = 20
@@ -93,7 +93,7 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ["PYTEST_ADDOPTS"] = " ".join(f"-p no:{name}" for name in NOT_OF_SUITES)
         # Thousands of tests are collected and stay: to look for garbage among them takes a third of the time.
         gc.disable()
-    noise.QUICK_CHECK_SECONDS = QUICK_CHECK_SECONDS
+    be_brief()
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -36,6 +36,7 @@ def words_of(page: str) -> str:
     return " ".join((ROOT / page).read_text().split())
 
 
+@pytest.mark.long  # a benchmark of perfflow itself
 def test_judging_is_measured_from_events_and_from_a_result_alone() -> None:
     done = run_module("benchmarks.judging", "3")
     lines = re.findall(r"^(\S+) \(\d+ MB, 3 rows\): .* exit (\d)$", done.stdout, re.MULTILINE)
@@ -66,6 +67,7 @@ def test_the_capped_mean_of_the_experiment_is_that_of_readings() -> None:
         assert found == pytest.approx(CANDIDATES[CAPPED](item.seconds, item.iterations))
 
 
+@pytest.mark.long  # replays thousands of runs
 def test_a_replayed_change_is_found_in_both_directions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     clone = tmp_path / "clones/tool"
@@ -175,6 +177,7 @@ def slowdowns(kind: str) -> list[dict[str, Any]]:
     return [entry for entry in TRIALS if entry["kind"] == kind and entry["part"] == "slower"]
 
 
+@pytest.mark.long  # reads a large log
 def test_the_published_tables_are_those_of_the_published_log(tmp_path: Path) -> None:
     shutil.copy(EXPERIMENTS / "verdicts.jsonl", tmp_path)
     experiment(tmp_path, "table")

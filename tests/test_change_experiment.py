@@ -23,6 +23,7 @@ def entries_of(path: Path) -> dict[tuple[str, ...], dict[str, Any]]:
     return {changes.subject_of(entry): entry for entry in changes.stored(path)}
 
 
+@pytest.mark.long  # an experiment, stopped and continued
 def test_the_experiment_on_change_points_goes_on_where_it_stopped(tmp_path: Path) -> None:
     out = tmp_path / "changes.jsonl"
     asked = ("--series", "1", "--only", "step", "watched", "published", "--out", str(out))

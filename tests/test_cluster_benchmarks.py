@@ -49,6 +49,7 @@ def test_groups_and_commands_are_measured_beside_those_of_slurm() -> None:
     }
 
 
+@pytest.mark.long  # a whole cluster; tests/jobs/cluster has a run on one
 @pytest.mark.skipif(bool(MISSING), reason=MISSING)
 def test_comparisons_with_daemons_and_without_are_taken_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cluster_noise, "SETTLE", 0.0)

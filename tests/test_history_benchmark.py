@@ -6,6 +6,7 @@ import re
 
 import pytest
 
+from tests.long import rest_long
 from tests.modules import ROOT, run_module
 from tests.store.history.databases import has_server
 
@@ -26,7 +27,7 @@ def _figures(text: str) -> list[str]:
     return [match[1] for match in found if match]
 
 
-@pytest.mark.parametrize("store", ["SQLite", "PostgreSQL"])
+@pytest.mark.parametrize("store", rest_long(["SQLite", "PostgreSQL"]))
 def test_a_history_is_measured(store: str) -> None:
     in_server = store == "PostgreSQL"
     if in_server and not has_server():

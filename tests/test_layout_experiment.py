@@ -72,6 +72,7 @@ def test_an_edit_in_rust_compiles(kind: str, tmp_path: Path) -> None:
     assert "ROUNDS: usize = 21" in files[WORDS.file]
 
 
+@pytest.mark.long  # measures; what an edit does is tried beside it
 def test_hyperfine_is_asked_about_both_builds(sorting: Project) -> None:
     found = judges.hyperfine(sorting, sorting.commit(Edit(sorting.program, "pad", 1, percent=900)))
     assert found["called"]

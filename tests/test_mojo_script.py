@@ -42,6 +42,7 @@ def test_the_compiler_that_is_named_is_taken(cache: Path, tmp_path: Path) -> Non
     assert mojo(cache, PERFFLOW_MOJO=str(own)).stdout == f"{own}\n"
 
 
+@pytest.mark.long  # installs
 def test_one_on_path_is_taken_if_it_is_of_the_version(cache: Path, tmp_path: Path) -> None:
     right = program(tmp_path / "right", "1.2.0")
     assert mojo(cache, PATH=f"{right.parent}:/usr/bin:/bin").stdout == f"{right}\n"
@@ -56,6 +57,7 @@ def test_one_in_the_cache_is_taken_if_it_is_whole(cache: Path) -> None:
     assert mojo(cache).stdout == f"{folder}/bin/mojo\n"
 
 
+@pytest.mark.long  # looks for packages until it gives up
 def test_without_packages_it_says_why_and_leaves_nothing_half_done(cache: Path) -> None:
     folder = (cache / COMPLETE).parent
     # What an installation that was cut off left.

@@ -82,6 +82,7 @@ def test_the_wheel_brings_the_source_of_what_is_built_on_the_spot(program: Path,
     assert {peak["metric"] for peak in json.loads(done.stdout)["peaks"]} == {"bandwidth", "flops"}
 
 
+@pytest.mark.long  # installs a second package
 def test_a_package_of_a_stranger_brings_its_tool(program: Path, tmp_path: Path) -> None:
     package = tmp_path / "package"
     package.mkdir()

@@ -42,6 +42,7 @@ def sides_in_order(run: perfflow.Run) -> list[str]:
     return [taken[number] for number in range(12)]
 
 
+@pytest.mark.long  # measures as the other tests of this file
 def test_the_answer_is_typed_and_shows_itself(here: Path) -> None:
     found = perfflow.compare(SHORT, "sleep 0.1", seed=1)
     assert (found.verdict, found.decision) == ("fail", "regressed")

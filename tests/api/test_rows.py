@@ -22,6 +22,7 @@ from perfflow.store.record import MetricSeries, record_of
 from perfflow.store.sample_order import Wanted, taking_order
 from tests.api.stored import KINDS
 from tests.cli.shell import perfflow as command
+from tests.long import rest_long
 
 
 def events(folder: Path) -> list[dict[str, Any]]:
@@ -304,15 +305,17 @@ def test_pandas_comes_first_and_words_are_checked(here: Path) -> None:
 
 @pytest.mark.parametrize(
     ("missing", "call", "said"),
-    [
-        (
-            BOTH,
-            "to_frame()",
-            ["neither pandas nor polars is installed", "one with `python -m pip install pandas`"],
-        ),
-        (["polars"], "to_frame(library='polars')", ["polars is not installed", "python -m pip install polars"]),
-        (["pandas"], "to_frame()", ["polars.dataframe"]),
-    ],
+    rest_long(
+        [
+            (
+                BOTH,
+                "to_frame()",
+                ["neither pandas nor polars is installed", "one with `python -m pip install pandas`"],
+            ),
+            (["polars"], "to_frame(library='polars')", ["polars is not installed", "python -m pip install polars"]),
+            (["pandas"], "to_frame()", ["polars.dataframe"]),
+        ]
+    ),
 )
 def test_what_is_not_installed_has_a_remedy(here: Path, missing: list[str], call: str, said: list[str]) -> None:
     # None in sys.modules marks a module that cannot be imported.

@@ -29,25 +29,38 @@ from pydantic import BaseModel
 
 import perfflow
 from perfflow.machine import noise
+from perfflow.session.attribution import profiler_calls
+from perfflow.session.build_key import toolchains
 
 LONGEST_MESSAGE = 2**20
 NOT_IMPORTED = (".drivers", ".link_recorder", ".__main__", "perfflow.testing")
 """Paths run by other interpreters or other programs."""
 LATE = ("jinja2.sandbox", "networkx", "platformdirs", "psutil", "ruamel.yaml")
 """Modules that functions import."""
-QUICK_CHECK_SECONDS = 0.02
-"""Seconds for which a run observes the noise of the machine. Short, since tests do not depend on the findings."""
+USUAL_SAMPLES, USUAL_SECONDS = profiler_calls.SAMPLES, profiler_calls.PROFILING_SECONDS
+"""What perfflow takes for a profile without ``be_brief``."""
+
+
+def be_brief() -> None:
+    """Let perfflow observe the machine and profile for a short time, since few tests depend on the findings.
+
+    Most gates that fail would otherwise profile their program for 15 seconds, whatever the test is about.
+    """
+    noise.QUICK_CHECK_SECONDS, noise._SLICE_SECONDS = 0.002, 0.0002
+    profiler_calls.SAMPLES, profiler_calls.PROFILING_SECONDS = 100, 1.0
 
 
 def main() -> None:
     """Serve until the other end is closed."""
-    noise.QUICK_CHECK_SECONDS = QUICK_CHECK_SECONDS
+    be_brief()
     for module in pkgutil.walk_packages(perfflow.__path__, "perfflow."):
         if not any(part in module.name for part in NOT_IMPORTED):
             import_module(module.name)
     for name in LATE:
         import_module(name)
     _warm(BaseModel)
+    # Each gate asks every compiler and runtime for its version, which takes longer than all else that most of them do.
+    toolchains()
     gc.collect()
     # Imported modules are never freed, so processes need not copy the pages with their reference counts.
     gc.freeze()
@@ -106,6 +119,8 @@ def _become(asked: dict[str, Any], stdout: int, stderr: int) -> NoReturn:
         os.dup2(descriptor, place)
         os.close(descriptor)
     os.chdir(asked["cwd"])
+    if asked["environ"].get("PATH") != os.environ.get("PATH"):
+        toolchains.cache_clear()
     os.environ.clear()
     os.environ.update(asked["environ"])
     try:

@@ -77,6 +77,7 @@ def test_the_commit_among_forty_is_found_in_eight_builds(around: Path) -> None:
     assert [line for line in (latest / "events.jsonl").read_text().splitlines() if '"event":"tried"' in line]
 
 
+@pytest.mark.long  # counts in many revisions
 def test_exact_counts_tell_a_small_change_and_same_files_are_not_built_twice(around: Path) -> None:
     if not shutil.which("valgrind"):
         pytest.skip("no valgrind")
@@ -122,6 +123,7 @@ def test_what_was_interrupted_before_the_ends_were_compared_starts_anew(around: 
     assert "before good was compared with bad" in done.stderr
 
 
+@pytest.mark.long  # interrupts a long bisection; another test interrupts one early
 def test_an_interruption_keeps_what_was_found(around: Path) -> None:
     root, ids = project(around, linear(40, lambda number: slower_at(number, AT)))
     out, said = interrupted(root, ids[0], 3)

@@ -21,6 +21,7 @@ import pytest
 from perfflow.machine.lock import machine_alone
 from perfflow.report.sanitize import cells
 from tests.cli.shell import perfflow, start, write
+from tests.long import rest_long
 from tests.session.test_adaptive import NOISY as PROGRAM
 from tests.tools.lines_adapter import ADAPTER
 from tests.tools.test_provided import install
@@ -156,6 +157,7 @@ def test_a_later_run_expects_it_and_is_judged_again_with_the_same_bytes(tmp_path
     assert {name: (run / name).read_bytes() for name in before} == before
 
 
+@pytest.mark.long  # compares several times
 def test_another_machine_and_other_parameters_expect_nothing(tmp_path: Path) -> None:
     flow = f"params: {{size: 1}}{Path(noisy(tmp_path, 0.01)).read_text().partition('perfflow: 1')[2]}"
     path = str(write(tmp_path, flow))
@@ -191,7 +193,7 @@ def test_an_interruption_keeps_what_was_found(tmp_path: Path) -> None:
     assert found["nap"]["trials"] == 0
 
 
-@pytest.mark.parametrize("columns", [60, 80, 160])
+@pytest.mark.parametrize("columns", rest_long([60, 80, 160]))
 def test_the_table_fits_the_terminal(tmp_path: Path, columns: int) -> None:
     flow = write(tmp_path, "stages: {baseline: [{id: bench, uses: command, runs: 3, with: {command: sleep 0.01}}]}")
     ours, theirs = pty.openpty()
@@ -229,6 +231,7 @@ BUILT = ADAPTER.replace("\n\nADAPTER = Adapter(\n", BUILD).replace("import (\n",
 STEP = "{{id: {}, uses: lines, runs: 3, with: {{command: [echo, '{{\"time\": 0.5}}']}}}}"
 
 
+@pytest.mark.long  # builds and compares several times
 def test_what_is_built_first_takes_none_of_the_budget(tmp_path: Path) -> None:
     """Either build takes longer than a step's share, and both longer than the whole budget."""
     site = tmp_path / "site"

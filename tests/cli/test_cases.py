@@ -13,6 +13,8 @@ The lines of a case, in files that ``tests.text_cases`` reads:
 - ``needs PROGRAM ...`` skips the case where one of these programs is not on PATH or cannot tell its version.
 - ``with NAME=VALUE ...`` before the first command: the case is run once for each such line, with each ``<NAME>`` in its
   lines replaced. ``<tests>`` is the folder of the tests.
+- ``long REASON`` before the first command: only ``sh scripts/test long`` runs the case. ``long with NAME=VALUE ...`` is
+  ``with`` for values that only it runs.
 """
 
 from __future__ import annotations
@@ -36,7 +38,7 @@ from tests import text_cases
 from tests.cli.shell import perfflow
 
 FOLDER = Path(__file__).with_name("cases")
-_WORDS = r"@|(?:timed )?\$|exit|(?:no )?(?:out|err)|json|with|needs"
+_WORDS = r"@|(?:timed )?\$|exit|(?:no )?(?:out|err)|json|(?:long )?with|needs|long"
 _LINE = re.compile(rf"(?P<word>{_WORDS})(?: (?P<text>.*))?")
 _WORD = r"(?:[\w./@:=,+%~-]|'[^']*')+"
 _PLAIN = re.compile(rf"(?P<names>(?:[A-Z_]+={_WORD} )*)perfflow(?P<words>(?: {_WORD})*)(?: > (?P<file>[\w./-]+))?")
@@ -56,16 +58,18 @@ class Case:
     name: str
     lines: list[Line]
     values: dict[str, str] = field(default_factory=dict)
+    is_long: bool = False
 
 
 def cases(path: Path) -> Iterator[Case]:
     """Yield the cases of a file, each with the lines that belong to all."""
     for name, texts in text_cases.read(path):
         lines = [_line(f"{path.name}: {name}", text) for text in texts]
-        tables = [line.text for line in lines if line.word == "with"]
-        lines = [line for line in lines if line.word != "with"]
-        for text in tables or [""]:
-            yield Case(name + (f" [{text}]" if text else ""), lines, _named(text))
+        tables = [(line.text, line.word != "with") for line in lines if line.word.endswith("with")]
+        is_long = any(line.word == "long" for line in lines)
+        lines = [line for line in lines if not line.word.endswith("with") and line.word != "long"]
+        for text, also in tables or [("", False)]:
+            yield Case(name + (f" [{text}]" if text else ""), lines, _named(text), is_long or also)
 
 
 def _line(place: str, text: str) -> Line:
@@ -170,7 +174,7 @@ def perform(case: Case, folder: Path) -> None:
 @pytest.mark.parametrize(
     "case",
     [
-        pytest.param(case, id=f"{path.stem}: {case.name}"[:100])
+        pytest.param(case, id=f"{path.stem}: {case.name}"[:100], marks=[pytest.mark.long] if case.is_long else [])
         for path in sorted(FOLDER.glob("*.txt"))
         for case in cases(path)
     ],

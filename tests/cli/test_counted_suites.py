@@ -84,6 +84,7 @@ def test_a_target_on_allocations_is_counted_without_a_step_of_its_own(google: Pa
     assert [step["id"] for step in result["steps"]] == ["suite", "suite-dhat", "suite-callgrind"]
 
 
+@pytest.mark.long  # counts several suites
 def test_a_benchmark_that_cannot_run_a_known_number_of_times_is_named(google: Path) -> None:
     flow = FLOW.partition("targets:")[0] + FLOW[FLOW.index("stages:") :]
     result = result_of(google, f"{flow}    - {{id: heap, uses: dhat, benchmark: '*'}}\n", 0)

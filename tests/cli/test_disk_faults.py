@@ -100,6 +100,7 @@ def test_the_other_commands_on_a_full_disk_stop_with_a_remedy_and_keep_what_was_
     assert not any("new" in line for line in lines)
 
 
+@pytest.mark.long  # measures in several folders; a full disk is tried beside it
 def test_a_project_that_may_only_be_read_is_measured_with_out_and_refused_without(place: Path) -> None:
     done = script(
         """

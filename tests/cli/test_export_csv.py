@@ -24,6 +24,7 @@ def read(text: str) -> list[dict[str, str]]:
     return list(csv.DictReader(io.StringIO(text)))
 
 
+@pytest.mark.long  # exports every table; tests/cli/cases/export.txt exports some
 def test_the_tables_have_the_rows_of_the_python_api(measured: Path) -> None:
     run = perfflow.load("latest", root=measured)
     done = command("export", "--format", "csv", cwd=measured)

@@ -20,6 +20,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return (folder / "project/.perfflow/runs/latest").resolve()
 
 
+@pytest.mark.long  # profiles by several tools; tests/cli/cases/export_profiles.txt exports too
 def test_profiles_are_read_with_the_cost_of_one_operation(run: Path) -> None:
     calls, stacks = stack_profiles(run, result_file.read(run / "result.json"))
     assert (calls.step, calls.benchmark, calls.side, calls.tool) == ("calls", "hot", "baseline", "cprofile")

@@ -81,6 +81,7 @@ def test_what_crashes_or_is_lost_on_head_is_named_and_the_rest_is_judged(project
     assert [item["status"] for item in result["verification"]] == ["passed"]
 
 
+@pytest.mark.long  # a gate of thirty benchmarks; this file has one of what crashes
 def test_what_only_head_has_is_new(project: Path) -> None:
     names = [f"b{number:02}" for number in range(2)]
     (project / "src" / "added.c").write_text(gated.SOURCE.replace("@NAME@", "added"))

@@ -259,6 +259,7 @@ def test_runs_that_another_process_sent_while_this_one_waited(tmp_path: Path, mo
         assert history.runs() == []
 
 
+@pytest.mark.long  # as a history that may be written, which other tests show
 def test_a_history_is_shown_without_permission_to_write(tmp_path: Path) -> None:
     imported(tmp_path, data_js(*[1] * 10, *[2] * 10))
     text = (

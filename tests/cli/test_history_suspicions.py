@@ -13,6 +13,7 @@ import pytest
 from tests.cli import past
 from tests.cli.past import remember
 from tests.cli.shell import perfflow
+from tests.long import rest_long
 
 
 @pytest.fixture
@@ -64,6 +65,7 @@ def test_a_suspicion_stands_apart_from_changes_with_the_command_that_settles_it(
     assert listed(root) == [found]
 
 
+@pytest.mark.long  # measures pairs, as the test of what they confirm
 def test_a_change_among_the_newest_runs_is_one_until_it_is_settled(root: Path) -> None:
     commits = past.make(root, [*[1000] * 40, *[1300] * 8])
     remember(root, commits, {"cost": around([1000] * 40 + [1300] * 8)}, exact=True, width=0)
@@ -94,6 +96,7 @@ def test_pairs_confirm_it_and_it_is_told_once(root: Path) -> None:
     assert "note: costs has no open suspicion" in done.stderr
 
 
+@pytest.mark.long  # measures pairs, as the test of what they confirm
 def test_pairs_are_measured_with_the_parameters_and_the_budget_that_are_asked_for(root: Path) -> None:
     costs = [*[1000] * QUIET, *[1300] * MOVED]
     flow = past.FLOW.replace("stages:", "params: {file: none}\nstages:").replace(
@@ -113,6 +116,7 @@ def test_pairs_are_measured_with_the_parameters_and_the_budget_that_are_asked_fo
     assert {"--set=file=costs", "--budget=9m"} <= set(run["command"])
 
 
+@pytest.mark.long  # settles as other pairs in this file
 def test_pairs_withdraw_what_was_the_machine(root: Path) -> None:
     commits = project(root, 1000)
     text = " ".join(changes(root, "--confirm", "flow.yaml").split())
@@ -124,7 +128,7 @@ def test_pairs_withdraw_what_was_the_machine(root: Path) -> None:
     assert [item["state"] for item in listed(root)] == ["withdrawn"]
 
 
-@pytest.mark.parametrize(("level", "state"), [(1000, "withdrawn"), (1300, "confirmed")])
+@pytest.mark.parametrize(("level", "state"), rest_long([(1000, "withdrawn"), (1300, "confirmed")]))
 def test_later_runs_settle_it_as_well(level: int, state: str, root: Path) -> None:
     commits = project(root, 1300)
     assert [item["state"] for item in listed(root)] == ["open"]

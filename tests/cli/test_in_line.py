@@ -29,6 +29,7 @@ def has_tickets(folder: Path, number: int) -> bool:
     return tickets(folder) >= number
 
 
+@pytest.mark.long  # tests/machine/test_lock.py has such a line of waiting processes
 def test_runs_are_served_in_the_order_in_which_they_asked_while_two_are_killed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -41,8 +41,8 @@ PROJECTS: Mapping[str, tuple[Mapping[str, str], str, str]] = {
     "make": ({"Makefile": MAKE_BENCH, "bench.cpp": BENCH}, "bench.cpp", ""),
 }
 """Files of the project, the file that a commit changes, and the value of --command."""
-ALIKE = ("command", "pyperf", "asv")
-"""Cases for the long tests: a built program, and two more Python suites."""
+ALIKE = ("command", "pyperf", "asv", "make")
+"""Cases for the long tests: built programs, and two more Python suites."""
 
 
 def environment(folder: Path) -> None:

@@ -12,6 +12,7 @@ import pytest
 
 from tests.cli.running import DEADLINE, is_left, result_of, samples_of, wait_for_samples, wait_until
 from tests.cli.shell import perfflow, start, write
+from tests.long import rest_long
 
 LONG = """
 name: long
@@ -33,7 +34,9 @@ def started(folder: Path, nap: str = "0.01", hang_up: signal.Handlers = signal.S
     return process
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP], ids=lambda number: number.name)
+@pytest.mark.parametrize(
+    "number", rest_long([signal.SIGINT, signal.SIGTERM, signal.SIGHUP]), ids=lambda number: number.name
+)
 def test_an_interruption_keeps_the_samples_and_says_how_to_resume(tmp_path: Path, number: signal.Signals) -> None:
     process = started(tmp_path)
     process.send_signal(number)

@@ -14,6 +14,7 @@ from perfflow.machine.facts import facts
 from perfflow.store import calibrations
 from tests.cli.running import DEADLINE, is_left, wait_until
 from tests.cli.shell import perfflow, start, write
+from tests.long import rest_long
 
 KILLS = pytest.mark.parametrize("kills", [3, pytest.param(10, marks=pytest.mark.long)])
 ALLOWED = 2.0
@@ -21,7 +22,7 @@ ALLOWED = 2.0
 
 
 @KILLS
-@pytest.mark.parametrize("name", ["run", "compare", "calibrate"])
+@pytest.mark.parametrize("name", rest_long(["run", "compare", "calibrate"]))
 def test_nothing_is_left_and_what_was_stored_can_be_read(tmp_path: Path, name: str, kills: int) -> None:
     chance = random.Random(f"20261120 {name}")
     # Its own session, no environment, no parent: the daemon is only identified by its odd number of seconds.
@@ -76,7 +77,7 @@ def test_a_save_that_is_killed_leaves_the_old_baseline_or_the_new_one(tmp_path: 
     assert perfflow("baseline", "list", cwd=tmp_path).returncode == 0
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", rest_long([signal.SIGINT, signal.SIGTERM]))
 def test_an_interrupt_ends_hidden_daemons_too(tmp_path: Path, number: signal.Signals) -> None:
     nap = f"sleep 30{random.Random(str(tmp_path)).randrange(10**8, 10**9)}"
     text = f"env -i setsid -f {nap}; sleep 0.2"

@@ -22,6 +22,7 @@ from perfflow.store.history.durations import RunKind, step_durations
 from perfflow.store.result_file import read
 from tests.cli.screen import Terminal
 from tests.cli.shell import perfflow, write
+from tests.long import rest_long
 
 FLOW = """
 stages:
@@ -84,7 +85,7 @@ class OnTerminal:
         return self.process.wait(timeout=900)
 
 
-@pytest.mark.parametrize("width", [60, 80, 160])
+@pytest.mark.parametrize("width", rest_long([60, 80, 160]))
 def test_a_terminal_shows_steps_and_the_verdict_and_no_leftovers(tmp_path: Path, width: int) -> None:
     write(tmp_path, FLOW)
     run = OnTerminal("run", "flow.yaml", cwd=tmp_path, width=width)
@@ -98,7 +99,7 @@ def test_a_terminal_shows_steps_and_the_verdict_and_no_leftovers(tmp_path: Path,
     assert "\x1b[?" not in run.text, "no mode is changed, so none can be left changed"
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", rest_long([signal.SIGINT, signal.SIGTERM]))
 def test_an_interruption_leaves_a_clean_terminal(tmp_path: Path, number: signal.Signals) -> None:
     write(tmp_path, FLOW.replace("runs: 25", "runs: 2000"))
     run = OnTerminal("run", "flow.yaml", cwd=tmp_path)
@@ -111,6 +112,7 @@ def test_an_interruption_leaves_a_clean_terminal(tmp_path: Path, number: signal.
     assert lines[-1].startswith("interrupted; to resume: ")
 
 
+@pytest.mark.long  # as the steps of one line
 def test_lines_of_several_steps_at_once_stay_whole(tmp_path: Path) -> None:
     steps = "".join(f"    - {{id: s{number}, run: sleep 0.3, needs: []}}\n" for number in range(12))
     write(tmp_path, f"stages:\n  build:\n{steps}")

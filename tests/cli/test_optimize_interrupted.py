@@ -120,6 +120,7 @@ def killed_at(project: Path, **event: str) -> None:
     process.communicate()
 
 
+@pytest.mark.long  # as the one that is killed, with alternatives
 def test_alternatives_accepted_before_an_interruption_still_count(project: Path) -> None:
     candidates = """
     - {id: c, technique: memory, matrix: {n: [20, 50, 70]}, run: 'sed -i s/100/${{ matrix.n }}/ costs'}
@@ -130,6 +131,7 @@ def test_alternatives_accepted_before_an_interruption_still_count(project: Path)
     assert resumed(project) == {"c[n=20]": "accepted", "c[n=50]": "rejected", "c[n=70]": "rejected"}
 
 
+@pytest.mark.long  # as the one that is killed, with checks
 def test_what_failed_its_checks_after_an_interruption_is_not_on_the_branch(project: Path) -> None:
     text = FLOW.replace("{id: look, run: 'true'}", "{id: look, uses: cprofile, with: {command: python3 slow.py}}")
     (project / "slow.py").write_text("import time; time.sleep(0.5)\n")

@@ -51,7 +51,7 @@ def started(cwd: Path, *arguments: str, stdout: int, stderr: int) -> subprocess.
     [
         (["run", "flow.yaml", "--unproven=pass"], (0, 1)),
         (["compare", "--runs", "3", "--unproven=pass", "--", "true", "/bin/true"], (0, 1)),
-        (["calibrate", "flow.yaml", "--trials", "1", "--budget", "5s"], (0, 3)),
+        pytest.param(["calibrate", "flow.yaml", "--trials", "1", "--budget", "5s"], (0, 3), marks=pytest.mark.long),
         (["run", "none.yaml"], (2,)),
     ],
     ids=["run", "compare", "calibrate", "error"],

@@ -25,6 +25,7 @@ from perfflow.model.result import Result
 from perfflow.report.payloads.comment import comment, marker
 from perfflow.store.result_file import to_text
 from tests.cli.shell import perfflow
+from tests.long import rest_long
 from tests.report.exported import HEAD, blamed, gated
 
 TOKEN = "ghs_secret0123456789"  # noqa: S105 (of the server below)
@@ -285,7 +286,11 @@ PULLS, USER = "GET /repos/o/r/pulls", "GET /user"
 COMMENTS, CHECKS = "POST /repos/o/r/issues/7/comments", "POST /repos/o/r/check-runs"
 
 
-@pytest.mark.parametrize("reply", [LIMIT, SECONDARY, TOO_MANY, BROKEN], ids=["limit", "secondary", "429", "502"])
+@pytest.mark.parametrize(
+    "reply",
+    rest_long([LIMIT, BROKEN, SECONDARY, TOO_MANY], keep=2, one_name=True),
+    ids=["limit", "502", "secondary", "429"],
+)
 @pytest.mark.parametrize("where", [PULLS, USER, COMMENTS, CHECKS])
 def test_what_passes_by_itself_is_tried_again(hub: Hub, reply: Reply, where: str) -> None:
     hub.scripted[where] = [reply]
@@ -365,16 +370,19 @@ MUCH = b" " * 2**20
 
 @pytest.mark.parametrize(
     ("start", "endless", "pause"),
-    [
-        (b"", b"x", 0.05),
-        (OK + b"X-Drip: ", b"x", 0.05),
-        (OK + b"\r\n[", b" ", 0.05),
-        (OK + b"Content-Length: 1000000000000\r\n\r\n[", b" ", 0.05),
-        (OK + b"Transfer-Encoding: chunked\r\n\r\n", b"1\r\n \r\n", 0.05),
-        (OK + b"\r\n[", MUCH, 0.0),
-        (OK + b"Content-Length: 1000000000000\r\n\r\n[", MUCH, 0.0),
-        (OK + b"Transfer-Encoding: chunked\r\n\r\n", b"100000\r\n" + MUCH + b"\r\n", 0.0),
-    ],
+    rest_long(
+        [
+            (b"", b"x", 0.05),
+            (OK + b"X-Drip: ", b"x", 0.05),
+            (OK + b"\r\n[", b" ", 0.05),
+            (OK + b"Content-Length: 1000000000000\r\n\r\n[", b" ", 0.05),
+            (OK + b"Transfer-Encoding: chunked\r\n\r\n", b"1\r\n \r\n", 0.05),
+            (OK + b"\r\n[", MUCH, 0.0),
+            (OK + b"Content-Length: 1000000000000\r\n\r\n[", MUCH, 0.0),
+            (OK + b"Transfer-Encoding: chunked\r\n\r\n", b"100000\r\n" + MUCH + b"\r\n", 0.0),
+        ],
+        keep=2,
+    ),
 )
 def test_an_answer_without_end_is_given_up(api: type[GitHub], start: bytes, endless: bytes, pause: float) -> None:
     with raw_server(start, endless=endless, pause=pause) as url, pytest.raises(RefusedError, match="cannot reach"):

@@ -9,6 +9,7 @@ import pytest
 from tests.cli.real_terminal import TMUX, settled, shell
 from tests.cli.screen import is_golden
 from tests.cli.shell import write
+from tests.long import rest_long
 
 pytestmark = pytest.mark.skipif(TMUX is None, reason="tmux is not installed: apt-get install tmux")
 WIDTHS = [60, 80, 160]
@@ -45,7 +46,7 @@ stages:
 """
 
 
-@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("width", rest_long(WIDTHS))
 def test_the_screens_of_a_run_that_fails(width: int, tmp_path: Path) -> None:
     write(tmp_path, FLOW)
     with shell(tmp_path, width) as term:
@@ -59,7 +60,7 @@ def test_the_screens_of_a_run_that_fails(width: int, tmp_path: Path) -> None:
     is_golden(f"screen-timed-{width}", settled(timed))
 
 
-@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("width", rest_long(WIDTHS))
 def test_the_screens_of_a_run_that_passes_and_one_that_is_interrupted(width: int, tmp_path: Path) -> None:
     text = FLOW.replace("exit 3", "exit 0").replace("count: <9}", "count: <21}")
     write(tmp_path, text)
@@ -77,6 +78,7 @@ def test_the_screens_of_a_run_that_passes_and_one_that_is_interrupted(width: int
         is_golden(f"screen-interrupted-{width}", settled(term.prompt()))
 
 
+@pytest.mark.long  # many sizes of one window
 def test_a_window_made_narrower_and_wider_loses_no_line(tmp_path: Path) -> None:
     write(tmp_path, SLOW, "slow.yaml")
     with shell(tmp_path, 80, 20) as term:
@@ -102,6 +104,7 @@ def elapsed(lines: list[str]) -> str:
     return found[-1].partition("elapsed")[2] if found else ""
 
 
+@pytest.mark.long  # stops as the live view of tests/cli/test_stopped.py
 def test_stopped_and_gone_on_with_in_front_and_in_the_background(tmp_path: Path) -> None:
     write(tmp_path, SLOW, "slow.yaml")
     with shell(tmp_path, 80, 40) as term:

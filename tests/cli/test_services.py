@@ -11,6 +11,7 @@ import pytest
 
 from tests.cli.running import DEADLINE, RUN, has_event, wait_for_samples, wait_until
 from tests.cli.shell import ROOT, perfflow, start, write
+from tests.long import rest_long
 
 SERVICE = ROOT / "examples" / "python-service"
 FLOW = f"""
@@ -49,7 +50,7 @@ def require_gone(folder: Path) -> str:
 
 
 @pytest.mark.parametrize(
-    ("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 130), (signal.SIGKILL, -signal.SIGKILL)]
+    ("number", "status"), rest_long([(signal.SIGINT, 130), (signal.SIGTERM, 130), (signal.SIGKILL, -signal.SIGKILL)])
 )
 def test_a_service_is_gone_after_an_interruption_and_resume_starts_another(
     tmp_path: Path, number: int, status: int

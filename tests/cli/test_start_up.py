@@ -14,6 +14,7 @@ import pytest
 from perfflow.cli.main import COMMANDS
 from perfflow.model.version import VERSION
 from tests.cli.shell import ROOT, perfflow
+from tests.long import rest_long
 from tests.repositories import git
 
 HEAVY = {"networkx", "jinja2", "numpy", "scipy", "pydantic", "rich", "yaml", "psutil", "ruamel", "importlib.metadata"}
@@ -96,7 +97,7 @@ def shown_version(clone: Path) -> str:
     return done.stdout.strip()
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("name", rest_long(COMMANDS, keep=4))
 def test_every_command_has_help(name: str, tmp_path: Path) -> None:
     done = perfflow(name, "--help", cwd=tmp_path, fresh=True)
     assert done.returncode == 0

@@ -17,6 +17,7 @@ from perfflow.machine.lock import machine_alone
 from tests.cli.shell import start, write
 from tests.execute.test_child import DEADLINE, wait_until
 from tests.execute.test_leftovers import state, with_parent
+from tests.long import rest_long
 
 STOP = 1.8
 """Together with the 0.4 s of the first step, longer than the time limit."""
@@ -54,8 +55,9 @@ def stand_still(process: subprocess.Popen[str], path: Path, seconds: float) -> N
     process.send_signal(signal.SIGCONT)
 
 
+@pytest.mark.long  # stops for many seconds; the test of the live view stops as well
 @pytest.mark.parametrize(
-    "command", [["run", "flow.yaml"], ["calibrate", "flow.yaml", "--trials", "2", "--budget", "60s"]]
+    "command", rest_long([["run", "flow.yaml"], ["calibrate", "flow.yaml", "--trials", "2", "--budget", "60s"]])
 )
 def test_what_runs_stands_still_and_the_sample_is_taken_again(tmp_path: Path, command: list[str]) -> None:
     write(tmp_path, FLOW)

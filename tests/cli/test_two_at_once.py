@@ -6,6 +6,8 @@ import json
 import multiprocessing
 from pathlib import Path
 
+import pytest
+
 from perfflow.store import calibrations
 from perfflow.store.calibrations import CalibrationEntry, CalibrationFinding
 from tests.cli.running import samples_of
@@ -49,6 +51,7 @@ def test_runs_at_once_have_folders_of_their_own_and_measure_one_at_a_time(tmp_pa
         assert [event["pair"] for event in samples_of(runs / name)] == list(range(4))
 
 
+@pytest.mark.long  # as runs at once
 def test_of_runs_into_one_folder_one_is_made(tmp_path: Path) -> None:
     write(tmp_path, FLOW)
     ended = at_once(tmp_path, "run", "flow.yaml", "--out", "there", "--unproven=pass", "--progress", "off")

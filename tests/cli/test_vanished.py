@@ -55,7 +55,7 @@ def word_after(option: str, text: str) -> str:
     ("fault", "said"),
     [
         (RUN + "rm -rf $run", "was removed during the run"),
-        ("rm -rf .perfflow", "was removed during the run"),
+        pytest.param("rm -rf .perfflow", "was removed during the run", marks=pytest.mark.long),
         (RUN + "rm -rf $run; echo > $run", "was removed during the run"),
         (RUN + "rm $run/events.jsonl", "was removed during the run"),
         (RUN + "mv $run ../moved", "was moved to"),
@@ -109,6 +109,7 @@ def test_a_folder_that_is_gone_before_the_start_is_bad_usage(project: Path) -> N
     assert done.stderr == "error: the current folder was removed\n  hint: change to an existing folder\n"
 
 
+@pytest.mark.long  # as a run whose folder vanishes, which this file has
 def test_a_comparison_whose_folder_vanishes_says_where_its_samples_are(tmp_path: Path) -> None:
     out, counter = tmp_path / "out", tmp_path / "counter"
     text = f"echo >> {counter}; test $(wc -l < {counter}) != 11 || rm -rf {out}"

@@ -15,6 +15,7 @@ import pytest
 import yaml
 
 from tests.docs.recipes import FLOW, GITHUB, PAGE, ROOT, repository, run
+from tests.long import rest_long
 from tests.repositories import git
 
 ACTION: dict[str, Any] = yaml.safe_load((ROOT / "action.yml").read_text())
@@ -97,7 +98,7 @@ class Job:
         return dict(line.split("=", 1) for line in lines if "=" in line)
 
 
-@pytest.mark.parametrize(("base", "status", "verdict"), [("", 1, "fail"), ("HEAD", 0, "pass")])
+@pytest.mark.parametrize(("base", "status", "verdict"), rest_long([("", 1, "fail"), ("HEAD", 0, "pass")]))
 def test_the_scripts_gate_a_change_and_leave_the_files(
     base: str, status: int, verdict: str, project: Path, tmp_path: Path
 ) -> None:

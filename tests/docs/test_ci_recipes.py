@@ -16,6 +16,7 @@ import yaml
 from perfflow.cli.main import app
 from perfflow.report.payloads.files import PAYLOADS
 from tests.docs.recipes import FLOW, OF_CI, PAGE, PINNED, github, repository, run, steps
+from tests.long import rest_long
 from tests.repositories import git
 
 RECIPES = OF_CI
@@ -131,11 +132,13 @@ def project(tmp_path: Path, own_machine: None) -> Path:
 
 @pytest.mark.parametrize(
     ("costs", "status", "said"),
-    [
-        ("100", 0, "performance: pass"),
-        ("130", 1, "performance: fail"),
-        ("none", 3, "performance: could not be measured"),
-    ],
+    rest_long(
+        [
+            ("100", 0, "performance: pass"),
+            ("130", 1, "performance: fail"),
+            ("none", 3, "performance: could not be measured"),
+        ]
+    ),
 )
 def test_the_shell_recipe_does_what_it_says(costs: str, status: int, said: str, project: Path) -> None:
     (project / "costs").write_text(f"{costs}\n")

@@ -59,10 +59,8 @@ def night(service: str, number: int, project: Path) -> subprocess.CompletedProce
     return done
 
 
-@pytest.mark.parametrize(
-    ("service", "costs"),
-    [("github", [1060, 1120]), pytest.param("gitlab", [1040, 1080, 1120], marks=pytest.mark.long)],
-)
+@pytest.mark.long  # a gate for each night; tests/cli/test_gate_against.py has a drift
+@pytest.mark.parametrize(("service", "costs"), [("github", [1060, 1120]), ("gitlab", [1040, 1080, 1120])])
 def test_nights_of_small_steps_fail_when_they_add_up(service: str, costs: list[int], project: Path) -> None:
     done = night(service, 0, project)
     assert done.returncode == 2, done.stdout + done.stderr

@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from tests.docs.recipes import FLOW, OF_HISTORY, PINNED, github, run_script
+from tests.long import rest_long
 
 GITHUB, GITLAB = ".github/workflows/perf-pages.yml", ".gitlab-ci.yml"
 JOBS: dict[str, dict[str, Any]] = github(GITHUB)["jobs"]
@@ -32,7 +33,7 @@ def test_what_publishes_runs_nothing_of_the_project() -> None:
     assert "permissions" not in JOBS["build"]
 
 
-@pytest.mark.parametrize("name", SCRIPTS)
+@pytest.mark.parametrize("name", rest_long(SCRIPTS))
 @pytest.mark.parametrize("target", ["<200", "<50"], ids=["met", "missed"])
 def test_the_scripts_make_the_pages(name: str, target: str, tmp_path: Path, own_machine: None) -> None:
     project = tmp_path / "project"

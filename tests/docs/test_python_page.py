@@ -42,6 +42,7 @@ def test_every_block_is_one_that_is_run() -> None:
     assert {kind for kind in kinds if kind} == {"console", "pycon"}
 
 
+@pytest.mark.long  # runs workflows; tests/api has each function
 def test_the_python_of_the_page_says_what_is_shown(
     project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

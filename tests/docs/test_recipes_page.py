@@ -14,6 +14,7 @@ import yaml
 
 from perfflow.report.payloads.files import PAYLOADS
 from tests.docs.recipes import FLOW, HOW_TO, OF_HISTORY, OF_RUNNERS, PINNED, ROOT, github, repository, run, run_script
+from tests.long import rest_long
 from tests.repositories import git
 
 PAGE = HOW_TO / "ci-recipes.md"
@@ -72,7 +73,7 @@ def project(tmp_path: Path, own_machine: None) -> Path:
     return tmp_path / "project"
 
 
-@pytest.mark.parametrize(("costs", "status"), [("100", 0), ("130", 1)])
+@pytest.mark.parametrize(("costs", "status"), rest_long([("100", 0), ("130", 1)]))
 def test_the_scripts_of_the_component_gate_a_clone(costs: str, status: int, project: Path) -> None:
     (project / "costs").write_text(f"{costs}\n")
     (job,) = yaml.safe_load(with_inputs(perfflow="none", base="main", budget="1m")).values()
@@ -101,6 +102,7 @@ def require(name: str) -> None:
 
 
 # Each of them makes an environment of its own for tox and nox; what they hand on is tried with all of them below.
+@pytest.mark.long  # gates a clone, as the test of the component
 @pytest.mark.parametrize(
     "name", ["just", *(pytest.param(name, marks=pytest.mark.long) for name in ("tox", "nox", "cargo"))]
 )
@@ -115,7 +117,7 @@ def test_a_runner_starts_the_gate_and_fails_with_it(name: str, project: Path) ->
     assert "✗ FAIL" in done.stdout
 
 
-@pytest.mark.parametrize(("name", "status"), [("just", 2), ("tox", 2), ("nox", 1), ("cargo", 2)])
+@pytest.mark.parametrize(("name", "status"), rest_long([("just", 2), ("tox", 2), ("nox", 1), ("cargo", 2)]))
 def test_a_runner_hands_on_a_status_as_the_page_says(name: str, status: int, project: Path) -> None:
     require(name)
     done = run([*RUNNERS[name][:-1], "no-such-revision"], project)
@@ -138,6 +140,7 @@ def script(job: str, step: str) -> list[str]:
     return ["bash", "-e", "-c", found]
 
 
+@pytest.mark.long  # starts several programs; tests/docs/test_action.py has the same scripts in GitHub
 def test_the_parts_of_several_machines_are_merged_to_one_verdict(project: Path, tmp_path: Path) -> None:
     (tmp_path / "parts").mkdir()
     for number, shard in enumerate(SHARDS["measure"]["strategy"]["matrix"]["shard"]):

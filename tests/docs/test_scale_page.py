@@ -33,6 +33,7 @@ def cells(text: str) -> list[list[str]]:
     return [[cell.strip() for cell in line.split("|")[1:-1]] for line in text.splitlines() if line.startswith("| ")]
 
 
+@pytest.mark.long  # a whole cluster; tests/jobs/cluster has a run on one
 def test_the_commands_run_on_a_cluster(
     cluster: Cluster, project: Project, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -94,6 +95,7 @@ def test_the_figures_of_noise_are_those_of_the_log() -> None:
         assert line in text
 
 
+@pytest.mark.long  # reads a large log
 def test_the_figures_of_a_night_are_those_of_the_log() -> None:
     log = EXPERIMENTS.joinpath("placement.txt").read_text()
     text = section("A night with 10,000 benchmarks")

@@ -11,6 +11,7 @@ import pytest
 
 from tests.docs.recipes import run
 from tests.docs.test_documents import copy_of_the_tree
+from tests.long import rest_long
 
 pytestmark = pytest.mark.skipif(
     importlib.util.find_spec("mkdocs") is None, reason="the extra docs is not installed: sh scripts/install docs"
@@ -36,11 +37,13 @@ def test_the_site_is_built(tree: Path) -> None:
 
 @pytest.mark.parametrize(
     ("link", "said"),
-    [
-        ("[gone](gone.md)", "gone.md"),
-        ("[gone](quick-start.md#no-such-heading)", "no-such-heading"),
-        ("[gone](../workflows/gone.yaml)", "gone.yaml"),
-    ],
+    rest_long(
+        [
+            ("[gone](gone.md)", "gone.md"),
+            ("[gone](quick-start.md#no-such-heading)", "no-such-heading"),
+            ("[gone](../workflows/gone.yaml)", "gone.yaml"),
+        ]
+    ),
 )
 def test_a_broken_link_fails(link: str, said: str, tree: Path) -> None:
     page = tree / "docs" / "index.md"

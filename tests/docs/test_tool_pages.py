@@ -19,8 +19,14 @@ _SECTION = re.compile(r"^## (?P<name>[a-z0-9-]+)\n(?P<text>.*?)(?=^## |\Z)", re.
 _WORKFLOW = re.compile(r"^```yaml\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LIBRARIES = {"torch-profiler": "torch", "triton-bench": "triton", "asv": "asv_runner"}
 """What an example imports, where perfflow does not find out by itself that it is missing."""
-LONG = ("cargo-bench", "catch2")
-"""Whose examples compile for long."""
+LONG = (
+    *("cargo-bench", "cargo-build", "cuda-bench", "go-bench", "go-pprof", "node-bench", "node-profile", "simd-share"),
+    *("asv", "hyperfine", "iostat", "memray", "perf-stat", "pyperf", "pytest-benchmark", "scalene", "slow-callbacks"),
+    *("same-output", "sql-log", "strace", "stream", "timeit", "tracemalloc"),
+    *("build-time", "catch2", "jfr", "jmh", "nanobench", "oha", "pgbench", "vegeta", "wrk"),
+    *("cachegrind", "callgrind", "command", "dhat", "google-benchmark", "ncu", "perf"),
+)
+"""Whose examples compile, or take more than a second: the contract of each runs the tool (tests/tools/contracts.py)."""
 HEADERS = {"google-benchmark": "/usr/include/benchmark/benchmark.h", "catch2": "/usr/include/catch2"}
 
 

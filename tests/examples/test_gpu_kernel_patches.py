@@ -11,6 +11,7 @@ import pytest
 from perfflow.execute import prepare
 from tests.cli.shell import ROOT
 from tests.examples.trees import apply, copied, run
+from tests.long import rest_long
 from tests.tools.harness import tool
 
 HERE = Path(__file__).parent
@@ -37,7 +38,7 @@ def test_the_workflow_names_them_all() -> None:
     assert {path.stem for path in (ROOT / PATCHES).iterdir()} == set(IN_ORDER)
 
 
-@pytest.mark.parametrize("count", range(len(IN_ORDER) + 1))
+@pytest.mark.parametrize("count", rest_long(range(len(IN_ORDER) + 1)))
 def test_what_a_candidate_computes(count: int, tmp_path: Path) -> None:
     """The kernel's own text, its threads being threads of the CPU: no GPU is needed to see that it is right."""
     source = patched(tmp_path, count)

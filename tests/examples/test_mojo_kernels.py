@@ -43,11 +43,13 @@ def test_the_kernels_do_what_their_references_do(example: Path) -> None:
     assert all(0 <= value < TOLERANCE for value in found.values())
 
 
+@pytest.mark.long  # compiles each kernel; tests/tools/test_mojo.py compiles one
 def test_the_candidates_make_a_draft_that_is_right(example: Path) -> None:
     apply(example.parents[1], PATCHES, *IN_ORDER[:-1])
     assert 0 < differences(example)["draft"] < TOLERANCE
 
 
+@pytest.mark.long  # compiles each kernel; tests/tools/test_mojo.py compiles one
 def test_the_wrong_candidate_is_found(example: Path) -> None:
     apply(example.parents[1], PATCHES, *IN_ORDER)
     found = differences(example)
@@ -55,6 +57,7 @@ def test_the_wrong_candidate_is_found(example: Path) -> None:
     assert found["matmul"] < TOLERANCE
 
 
+@pytest.mark.long  # compiles each kernel; tests/tools/test_mojo.py compiles one
 def test_a_kernel_that_writes_beyond_its_output_is_found(example: Path) -> None:
     source = example / "kernels" / "elementwise.mojo"
     source.write_text(source.read_text().replace("while i < n:", "while i <= n:"))
@@ -63,6 +66,7 @@ def test_a_kernel_that_writes_beyond_its_output_is_found(example: Path) -> None:
     assert "a kernel wrote to place 0 of an output of 0" in done.stdout + done.stderr
 
 
+@pytest.mark.long  # compiles each kernel; tests/tools/test_mojo.py compiles one
 def test_benchmarks_are_listed_and_run_alone(bench: Path, tmp_path: Path) -> None:
     names = [f"{kernel}/{version}" for kernel in KERNELS for version in ("scalar", "simd")]
     assert run([bench, "--list"]).stdout.split() == names

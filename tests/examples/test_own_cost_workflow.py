@@ -57,6 +57,7 @@ def own_cost(clone: Path, *words: str, **environment: str) -> subprocess.Complet
     return run(["sh", f"scripts/{SCRIPT.name}", *words], clone, PATH=path, **environment)
 
 
+@pytest.mark.long  # clones
 @needs_clone
 def test_a_clone_without_the_release_compares_nothing_and_says_so(tmp_path: Path) -> None:
     git(tmp_path, "clone", "-q", "--depth", "1", ROOT.as_uri(), "clone")

@@ -11,6 +11,7 @@ import pytest
 
 from perfflow.tools.shell.same_output import difference
 from tests.examples.trees import apply, copied, sources
+from tests.long import rest_long
 
 EXAMPLE = Path("examples", "python-pipeline")
 PATCHES = Path("workflows", "patches", "python-optimize")
@@ -47,7 +48,7 @@ def test_a_patch_applies_alone_and_changes_one_source(tree: Path, name: str) -> 
     assert all(path.startswith(f"{EXAMPLE}/pipeline/") for path in changed)
 
 
-@pytest.mark.parametrize("names", [(), KEPT, IN_ORDER], ids=["original", "kept", "all"])
+@pytest.mark.parametrize("names", rest_long([(), KEPT, IN_ORDER], one_name=True), ids=["original", "kept", "all"])
 def test_the_pipeline_passes_its_tests(tree: Path, names: tuple[str, ...]) -> None:
     """float32 as well: what is wrong with it is found by comparing outputs alone."""
     apply(tree, PATCHES, *names)

@@ -51,6 +51,7 @@ def test_a_quote_is_the_one_that_is_expected(port: str) -> None:
     assert load(port, "--once", "/quote?basket=120").stdout == (EXAMPLE / "expected" / "quote.json").read_text()
 
 
+@pytest.mark.long  # a whole workflow; tests/session/test_services.py measures a service
 def test_the_workflow_measures_profiles_and_checks_the_live_service(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -16,6 +16,7 @@ import pytest
 from tests.cli.shell import ROOT
 from tests.examples.rust import copy_without_benchmarks
 from tests.examples.trees import apply, run, sources
+from tests.long import rest_long
 from tests.toolchains import needs_cargo
 
 CRATE = Path("examples", "rust-hotpath")
@@ -67,7 +68,9 @@ def test_the_patches_apply_on_top_of_each_other(tree: Path) -> None:
 
 
 @needs_cargo
-@pytest.mark.parametrize("names", [(), ("slab", "no-copy", "hash")], ids=["original", "patched"])
+@pytest.mark.parametrize(
+    "names", rest_long([(), ("slab", "no-copy", "hash")], one_name=True), ids=["original", "patched"]
+)
 def test_the_crate_is_correct(tree: Path, target: Path, names: tuple[str, ...]) -> None:
     apply(tree, PATCHES, *names)
     done = _cargo(tree, target, "test")
@@ -76,6 +79,7 @@ def test_the_crate_is_correct(tree: Path, target: Path, names: tuple[str, ...]) 
     assert sum(passed) >= 20
 
 
+@pytest.mark.long  # compiles the crate with a patch
 @needs_cargo
 def test_the_tests_of_the_crate_find_what_is_wrong_with_simd(tree: Path, target: Path) -> None:
     apply(tree, PATCHES, "simd")
@@ -86,6 +90,7 @@ def test_the_tests_of_the_crate_find_what_is_wrong_with_simd(tree: Path, target:
     assert int(re.findall(r"(\d+) times 0x", done.stdout)[0]) > 5_552
 
 
+@pytest.mark.long  # compiles the crate and counts; CI runs its tests
 @needs_cargo
 @needs_valgrind
 def test_slab_leaves_no_allocation_in_the_loop_and_no_copy_none_in_the_decoder(tree: Path, target: Path) -> None:

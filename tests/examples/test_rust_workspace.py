@@ -15,6 +15,7 @@ from tests.cli.shell import ROOT, perfflow
 from tests.examples.rust import copy_without_benchmarks
 from tests.examples.trees import committed, copied, run
 from tests.kept import kept
+from tests.long import rest_long
 from tests.repositories import git
 from tests.toolchains import needs_cargo
 
@@ -42,7 +43,8 @@ SLOWER = f"""    for _ in 0..2 {{
 pytestmark = needs_cargo
 
 
-@pytest.mark.parametrize("features", ["", "compact"])
+@pytest.mark.long  # compiles; tests/cli/cases/gate_cargo.txt gates a workspace
+@pytest.mark.parametrize("features", rest_long(["", "compact"]))
 def test_the_workspace_is_correct(features: str, tmp_path: Path) -> None:
     copy_without_benchmarks(ROOT / WORKSPACE, tmp_path / "workspace")
     argv: list[str | Path] = ["cargo", "test", "--release", "--offline", "--quiet", f"--features={features}"]

@@ -27,6 +27,7 @@ from tests.cli.test_publish import raw_server
 from tests.execute.plans import item
 from tests.execute.test_child import wait_until
 from tests.execute.test_leftovers import processes
+from tests.long import rest_long
 from tests.session.project import flow
 
 ENDLESS = "trap 'echo end; exit 0' INT; echo begin; while :; do sleep 0.02; echo tick; done"
@@ -137,7 +138,7 @@ def _samplers(folder: Path) -> list[int]:
     return found
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
+@pytest.mark.parametrize("number", rest_long([signal.SIGKILL, signal.SIGINT]))
 def test_an_end_of_perfflow_leaves_no_sampler(tmp_path: Path, number: signal.Signals) -> None:
     write(tmp_path, flow(profile="{id: disk, uses: iostat, with: {command: sleep 61}}"))
     running = start("run", "flow.yaml", "--out", str(tmp_path / "out"), cwd=tmp_path)
@@ -149,6 +150,7 @@ def test_an_end_of_perfflow_leaves_no_sampler(tmp_path: Path, number: signal.Sig
     wait_until_gone(sampler)
 
 
+@pytest.mark.long  # samples for seconds
 def test_a_sampler_without_a_command_watches_what_measures_its_benchmark(tmp_path: Path) -> None:
     nap = "{id: nap, uses: command, runs: 1, with: {command: sleep 1.4}}"
     write(tmp_path, flow(baseline=nap, profile="{id: disk, uses: iostat, benchmark: nap}"))

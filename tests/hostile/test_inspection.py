@@ -69,6 +69,7 @@ def test_a_trap_of_a_project_is_not_sprung(name: str, tmp_path: Path) -> None:
     assert not [letter for letter in COMMANDS if letter in looked.output]
 
 
+@pytest.mark.long  # waits until each limit is reached
 def test_the_tripwire_and_the_limits_would_be_noticed(tmp_path: Path) -> None:
     place = Place.made(tmp_path)
     place.write("perfflow: 1\nstages: {baseline: [{id: a, run: ./trip}]}\n")

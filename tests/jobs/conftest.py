@@ -1,3 +1,3 @@
-from tests.session.conftest import project, tree
+from tests.session.conftest import explains, project, tree
 
-__all__ = ["project", "tree"]
+__all__ = ["explains", "project", "tree"]

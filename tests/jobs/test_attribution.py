@@ -12,8 +12,10 @@ import pytest
 from perfflow.jobs.rejudge.rejudge import rejudge
 from perfflow.model.result import Attribution, Result
 from perfflow.report.page import page_of
+from perfflow.session.attribution import profiler_calls
 from perfflow.session.attribution.function_costs import region_of
 from perfflow.session.steps import profile
+from tests.long import rest_long
 from tests.session.project import Project, flow, row, step
 
 C_SOURCE = """
@@ -55,6 +57,11 @@ int main(void) {
 """With the size for timing, ``parse`` and ``fold`` take about 10 ms each."""
 COUNTED, SIZE = 2_000, 100_000
 """Sizes for Valgrind, which needs less work for the same shares, and for timing."""
+
+
+@pytest.fixture
+def explains() -> bool:
+    return True
 
 
 @pytest.fixture
@@ -116,7 +123,11 @@ def test_a_region_of_a_functions_exact_name_comes_before_globs() -> None:
 
 
 @PERF
-def test_one_profile_names_the_function_its_file_and_the_commit_for_a_time_and_for_its_rate(tree: Project) -> None:
+def test_one_profile_names_the_function_its_file_and_the_commit_for_a_time_and_for_its_rate(
+    tree: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Half as many as usual, which is enough for what is said here.
+    monkeypatch.setattr(profiler_calls, "SAMPLES", 1000)
     # Several times slower, so that the verdict does not depend on the load of the machine.
     _, planted, _ = c_history(tree, PARSE=500, SIZE=SIZE)
     measuring = TIMED.replace("runs: 8", "runs: 12, work: {elements: 1000}")
@@ -161,7 +172,7 @@ def test_a_program_that_prints_a_small_part_of_its_time_is_profiled_by_all_of_it
 @VALGRIND
 @pytest.mark.parametrize(
     ("tool", "metric", "planted", "function"),
-    [("callgrind", "instructions", {"FOLD": 75}, "fold"), ("dhat", "alloc", {"GRAB": 625}, "grab")],
+    rest_long([("callgrind", "instructions", {"FOLD": 75}, "fold"), ("dhat", "alloc", {"GRAB": 625}, "grab")]),
 )
 def test_the_profiler_follows_the_metric(
     tree: Project, tool: str, metric: str, planted: dict[str, int], function: str
@@ -229,6 +240,7 @@ def test_what_the_time_for_profiles_did_not_allow_is_named(tree: Project, monkey
     assert result.routes[0].command.startswith("perfflow bisect ")
 
 
+@pytest.mark.long  # slow; cheaper tests in this file name functions of the same program
 @VALGRIND
 def test_the_worst_rows_are_profiled_first_and_what_the_bytes_did_not_allow_is_named(
     tree: Project, monkeypatch: pytest.MonkeyPatch
@@ -291,6 +303,7 @@ SUITES = {
 }
 
 
+@pytest.mark.long  # profiles a suite under py-spy for half a minute; C programs are profiled in CI
 @pytest.mark.skipif(shutil.which("py-spy") is None, reason="py-spy is not installed")
 @pytest.mark.parametrize(
     "name", ["pytest-benchmark", *(pytest.param(name, marks=pytest.mark.long) for name in ("asv", "pyperf"))]
@@ -319,6 +332,7 @@ def test_what_is_not_committed_is_named_as_such(tree: Project) -> None:
     assert tree.git("status", "--porcelain").strip() == "M src/work.c"
 
 
+@pytest.mark.long  # slow; cheaper tests in this file name functions of the same program
 def test_a_function_whose_own_lines_nobody_touched_is_followed_to_its_file(tree: Project) -> None:
     c_history(tree)
     more = tree.commit({"src/work.c": c_source().replace(f"fold({COUNTED})", f"fold({COUNTED * 5 // 4})")})
@@ -328,6 +342,7 @@ def test_a_function_whose_own_lines_nobody_touched_is_followed_to_its_file(tree:
     assert found.note == "no commit touched its lines; these commits touched its file"
 
 
+@pytest.mark.long  # as a function whose file stays, which this file has
 def test_a_file_that_was_moved_keeps_its_function(tree: Project) -> None:
     c_history(tree)
     tree.git("mv", "src/work.c", "src/other.c")
@@ -357,6 +372,7 @@ def test_of_several_benchmarks_only_those_are_profiled_that_regressed(tree: Proj
     assert all(revisions(item) == {planted} for item in result.attributions)
 
 
+@pytest.mark.long  # slow; cheaper tests in this file name functions of the same program
 def test_a_missing_profiler_is_named_and_the_next_best_stands_in(
     tree: Project, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -400,6 +416,7 @@ main()
 """
 
 
+@pytest.mark.long  # slow; cheaper tests in this file name functions of the same program
 def test_a_python_function_is_named_by_the_interpreters_profiler(tree: Project) -> None:
     tree.commit({"app/__init__.py": "", "app/work.py": APP})
     tree.branch({"app/other.py": ""})

@@ -50,6 +50,7 @@ def decisions(result: Result) -> dict[str, str | None]:
     return {name: row.decision for name, row in counted(result).items()}
 
 
+@pytest.mark.long  # as the cells of the gate
 def test_first_value_is_the_baseline_of_the_others_and_other_keys_stay_apart(project: Project) -> None:
     project.write("work.c", source(200_000, 100_000))
     result = project.run(FLOW)
@@ -84,6 +85,7 @@ def test_gate_compares_each_cell_with_itself_and_says_which_values_changed(proje
     assert "by cc: work[opt=O1] instructions: worse with gcc (" in screen
 
 
+@pytest.mark.long  # as the cells of the gate
 def test_names_with_the_value_belong_to_one_benchmark(project: Project) -> None:
     project.write("work.c", source(100_000, 100_000))
     flow = FLOW.replace("      compare: cc\n", "      compare: cc\n      benchmark: ${{ matrix.cc }}/work\n")

@@ -64,6 +64,7 @@ def test_before_a_first_run_the_limits_are_told_and_what_is_not_known_is_left_ou
     assert said.to_json()["seconds"] == 25
 
 
+@pytest.mark.long  # measures several times
 def test_earlier_runs_of_the_same_workflow_tell_how_long_it_takes(project: Project) -> None:
     text = flow("params: {n: 1}", build="{id: make, run: sleep 0.2}", baseline=NAP % ", runs: 3")
     first = step(project.run(text), "nap").seconds

@@ -132,6 +132,7 @@ def test_the_tree_as_it_stands_is_head_unless_a_revision_is_named(parted: Projec
     assert parted.told.notes.count(said) == 1
 
 
+@pytest.mark.long  # waits for what runs side by side, or in turn
 def test_a_step_alone_is_measured_on_what_was_built_of_both_trees(parted: Project) -> None:
     """The slots contain an earlier gate's build of other code, which must not be measured."""
     assert row(costing(parted, "120\n120\n"), "two", "cost").decision == "regressed"
@@ -223,6 +224,7 @@ def test_a_folder_that_only_head_has_is_new(tree: Project) -> None:
     assert row(result, "inside", "cost").decision == "new"
 
 
+@pytest.mark.long  # as other trees that are built in this file
 def test_two_builds_of_a_native_program_are_known_as_such(tree: Project) -> None:
     source = "int main(void) {{ for (volatile long n = 0; n < {}; ++n) {{}} }}\n"
     tree.commit({"loop.c": source.format(1000), "script": "#!/bin/sh\n:\n"})
@@ -241,6 +243,7 @@ def suite_of(other: str) -> str:
 SQUARES = "def test_{name}(benchmark):\n    benchmark(sum, range(2000))\n"
 
 
+@pytest.mark.long  # measures a suite several times; tests/session/test_suites.py does so once
 def test_the_benchmarks_of_a_file_that_only_head_has_are_new(tree: Project) -> None:
     files = {f"test_{name}.py": SQUARES.format(name=name) for name in "ab"}
     result = gated(tree, {"test_a.py": files["test_a.py"]}, files, suite_of("test_b.py"))
@@ -305,6 +308,7 @@ def gated_suite(tree: Project, *listed: str) -> Result:
     return tree.run(flow(build=build, baseline=measuring), base="main")
 
 
+@pytest.mark.long  # measures a suite several times; tests/session/test_suites.py does so once
 def test_a_suite_is_listed_on_both_sides(tree: Project) -> None:
     result = gated_suite(tree, "kept", "added")
     found = {item.name: item.decision for item in result.benchmarks if item.gating}
@@ -315,6 +319,7 @@ def test_a_suite_is_listed_on_both_sides(tree: Project) -> None:
     assert reason in [f"no longer measured: lost {clock}" for clock in ("cpu", "time")]
 
 
+@pytest.mark.long  # measures a suite several times; tests/session/test_suites.py does so once
 def test_a_benchmark_of_a_suite_that_crashes_leaves_the_others(tree: Project) -> None:
     result = gated_suite(tree, "kept", "lost", "broken")
     gating = {item.name: item for item in result.benchmarks if item.gating}
@@ -347,6 +352,7 @@ def ways_of(tree: Project) -> dict[str, set[bool]]:
     return ways
 
 
+@pytest.mark.long  # waits for what runs side by side, or in turn
 def test_benchmarks_that_only_compute_run_side_by_side_and_those_that_wait_in_turn(
     tree: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -372,6 +378,7 @@ with open(sys.argv[1], "w") as file:
 """
 
 
+@pytest.mark.long  # waits for what runs side by side; tests/session/test_work.py has steps side by side
 def test_commands_run_side_by_side_unless_they_wait_or_fail_that_way(
     tree: Project, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -388,6 +395,7 @@ def test_commands_run_side_by_side_unless_they_wait_or_fail_that_way(
     assert {item.status for item in result.steps} == {"done"}
 
 
+@pytest.mark.long  # as other trees that are built in this file
 def test_both_sides_in_one_tree_run_in_turn(tree: Project, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """They could write the same files."""
     monkeypatch.setattr(SuiteClock, "computes", lambda *_: True)
@@ -508,6 +516,7 @@ test $n -lt 10 && echo 120 || echo 100
     assert "changed by +20.0% at first, which 11 fresh pairs did not confirm: 0.0%" in result.reason_texts[0]
 
 
+@pytest.mark.long  # waits for what the budget leaves
 def test_a_benchmark_without_a_budget_is_measured_as_long_as_the_gate_has_time(
     tree: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -13,6 +13,7 @@ from perfflow.jobs.rejudge.rejudge import rejudge
 from perfflow.model.errors import UserError
 from perfflow.model.result import Optimization, Result
 from perfflow.report.page import taking_over
+from tests.long import rest_long
 from tests.repositories import git
 from tests.session.project import Project, both, change_of, flow, row
 
@@ -114,6 +115,7 @@ def test_what_is_proven_is_kept_and_nothing_remains_of_the_rest(tree: Project) -
     assert change_of(row(result, "fast", "cost")) == pytest.approx(-0.2)
 
 
+@pytest.mark.long  # builds and measures in several trees
 def test_the_final_effect_is_that_against_the_original(tree: Project) -> None:
     first = patch(tree, "first", costs="80\n100\n")
     tree.commit({"costs": "80\n100\n"})
@@ -127,6 +129,7 @@ def test_the_final_effect_is_that_against_the_original(tree: Project) -> None:
     assert both(found)[0].value == 100
 
 
+@pytest.mark.long  # as a guard of one metric, which this file has
 def test_a_regression_of_what_is_guarded_stands_in_the_way(tree: Project) -> None:
     text = patch(tree, "trade", costs="50\n110\n")
     rejected = tried(tree.run(workflow(f"id: trade, {text}")))["trade"]
@@ -137,13 +140,16 @@ def test_a_regression_of_what_is_guarded_stands_in_the_way(tree: Project) -> Non
 
 @pytest.mark.parametrize(
     ("more", "reason"),
-    [
-        ("    forbid: [costs]\n", "needs approval: it touches costs, which `forbid: costs` protects"),
-        ("    max-diff: 1\n", "needs approval: it changes 2 lines, `max-diff` is 1"),
-        ("    max-diff: 2\n", ""),
-        ("    check: grep -q 100 built\n", ""),
-        ("    check: [test -e license]\n", "needs approval: `check: test -e license`: check-1 exited with 1"),
-    ],
+    rest_long(
+        [
+            ("    forbid: [costs]\n", "needs approval: it touches costs, which `forbid: costs` protects"),
+            ("    max-diff: 1\n", "needs approval: it changes 2 lines, `max-diff` is 1"),
+            ("    max-diff: 2\n", ""),
+            ("    check: grep -q 100 built\n", ""),
+            ("    check: [test -e license]\n", "needs approval: `check: test -e license`: check-1 exited with 1"),
+        ],
+        keep=2,
+    ),
 )
 def test_what_the_stage_does_not_allow_needs_approval(tree: Project, more: str, reason: str) -> None:
     found = tried(tree.run(workflow(f"id: good, {cheaper(tree)}", more=more)))["good"]
@@ -173,7 +179,13 @@ def test_a_change_is_a_command_or_a_revision_or_settings(tree: Project) -> None:
     assert found["nothing"].reason == "it changes nothing"
 
 
-@pytest.mark.parametrize("stages", [(), ("build", "baseline", "optimize")], ids=["all stages", "nothing follows"])
+@pytest.mark.parametrize(
+    "stages",
+    [
+        pytest.param((), id="all stages"),
+        pytest.param(("build", "baseline", "optimize"), id="nothing follows", marks=pytest.mark.long),
+    ],
+)
 def test_of_alternatives_the_best_is_kept(tree: Project, stages: tuple[str, ...]) -> None:
     result = tree.run(workflow(f"id: size, {SIZES}"), stages=stages)
     sizes = {f"size[to={to}]": "accepted" if to == 60 else "rejected" for to in (80, 60, 90)}
@@ -231,6 +243,7 @@ def test_without_git_it_is_said_before_anything_runs(project: Project) -> None:
     assert not (project.folder / ".perfflow").exists()
 
 
+@pytest.mark.long  # a rare candidate
 def test_code_that_needs_an_ignored_file_is_told_to_share_it(tree: Project) -> None:
     tree.write("built.h", "x")
     tree.write(".gitignore", "built*\n.perfflow\nflow.yaml\n*.patch\n")
@@ -251,6 +264,7 @@ def test_the_result_alone_gives_the_same_ledger(tree: Project) -> None:
     assert json.loads((finished.folder / "result.json").read_text())["optimizations"][0]["decision"] == "accepted"
 
 
+@pytest.mark.long  # a rare candidate
 def test_a_build_that_goes_by_files_is_not_fooled_by_settings(tree: Project) -> None:
     """The build compares file times, so it takes a program built with an earlier candidate's settings as up to date."""
     build = 'test built -nt costs || echo "${COST:-100}" > built'
@@ -262,6 +276,7 @@ def test_a_build_that_goes_by_files_is_not_fooled_by_settings(tree: Project) -> 
     assert tried(again)["none"].reason.startswith("same: ")
 
 
+@pytest.mark.long  # a rare combination of candidates
 def test_alternatives_are_settled_before_what_follows(tree: Project) -> None:
     result = tree.run(
         workflow(
@@ -277,7 +292,7 @@ def test_alternatives_are_settled_before_what_follows(tree: Project) -> None:
     assert tree.git("log", "--format=%s", f"main..{branch}").count("perf: ") == 3
 
 
-@pytest.mark.parametrize("glob", ["costs", "./costs", "/costs", "sub", "sub/", "./sub/**", "/sub/*"])
+@pytest.mark.parametrize("glob", rest_long(["costs", "./costs", "/costs", "sub", "sub/", "./sub/**", "/sub/*"], keep=3))
 def test_what_is_forbidden_may_be_written_in_any_way(tree: Project, glob: str) -> None:
     change = "sed -i 1s/100/80/ costs; mkdir -p sub; echo x > sub/file"
     found = tried(tree.run(workflow(f"id: x, run: '{change}'", more=f"    forbid: ['{glob}']\n")))["x"]
@@ -290,6 +305,7 @@ def test_a_goal_about_nothing_is_an_error_before_anything_is_tried(tree: Project
     assert "matches nothing that was measured (fast, other)" in why_not(result)
 
 
+@pytest.mark.long  # a rare candidate
 def test_a_candidate_that_cannot_be_prepared_is_rejected_and_the_next_is_tried(tree: Project) -> None:
     bad = "id: bad, env: {X: '${{ steps.fast.outputs.nope }}'}"
     result = tree.run(workflow(bad, f"id: good, {CHEAPER}"))
@@ -297,6 +313,7 @@ def test_a_candidate_that_cannot_be_prepared_is_rejected_and_the_next_is_tried(t
     assert "nope" in tried(result)["bad"].reason
 
 
+@pytest.mark.long  # builds and measures in several trees
 def test_a_branch_that_cannot_be_made_costs_nothing_that_was_measured(tree: Project) -> None:
     tree.git("branch", "perfflow")
     finished = tree.finish(workflow(f"id: good, {CHEAPER}"))
@@ -314,6 +331,7 @@ def test_a_benchmark_that_fails_on_the_code_as_it_stands_is_no_candidates_fault(
     assert "worktree: {share:" in why_not(result)
 
 
+@pytest.mark.long  # builds and measures in several trees
 def test_what_prepares_the_measuring_runs_in_every_tree(tree: Project) -> None:
     head = HEAD.replace("  baseline:\n", "  baseline:\n    - {id: prep, run: 'cp built prepared'}\n")
     tree.write(".gitignore", "built\nprepared\n.perfflow\nflow.yaml\n*.patch\n")
@@ -323,7 +341,10 @@ def test_what_prepares_the_measuring_runs_in_every_tree(tree: Project) -> None:
 
 @pytest.mark.parametrize(
     ("guard", "decision"),
-    [("other cost", "rejected"), ("** cost", "rejected"), ("fast cost", "accepted"), ("other loss", "accepted")],
+    rest_long(
+        [("other cost", "rejected"), ("** cost", "rejected"), ("fast cost", "accepted"), ("other loss", "accepted")],
+        keep=2,
+    ),
 )
 def test_a_guard_may_be_one_metric_of_a_benchmark(tree: Project, guard: str, decision: str) -> None:
     """The candidate raises the cost of `other` by 10% and keeps its `loss`. Two metrics need more than eight pairs."""
@@ -337,6 +358,7 @@ def test_a_guard_may_be_one_metric_of_a_benchmark(tree: Project, guard: str, dec
     assert found.decision == decision, found.reason
 
 
+@pytest.mark.long  # a rare combination of candidates
 def test_variants_are_compared_where_they_stand_and_not_between_trees(tree: Project) -> None:
     """Between two trees, the difference between the variants would look like the candidate's effect."""
     step = """    - id: suite
@@ -368,6 +390,7 @@ def ignoring(tree: Project) -> Project:
 # -- ignored files
 
 
+@pytest.mark.long  # a rare candidate
 def test_ignored_files_of_a_candidate_are_rejected_with_it_and_removed(ignoring: Project) -> None:
     text = workflow(
         "id: cheat, run: 'touch note; echo 10 > override'",
@@ -394,6 +417,7 @@ def test_a_proposers_ignored_files_are_rejected_too(ignoring: Project) -> None:
     assert found.reason == "no proposal: it wrote ignored files override, which cannot be committed"
 
 
+@pytest.mark.long  # a rare candidate
 def test_a_command_may_build_what_the_build_makes_and_write_to_what_is_shared(ignoring: Project) -> None:
     (ignoring.folder / "shared").mkdir()
     head = HEAD.replace("cp costs built", "mkdir -p out; cp costs built")
@@ -428,6 +452,7 @@ def timed(tree: Project) -> Project:
     return tree
 
 
+@pytest.mark.long  # a rare combination of candidates
 def test_a_guard_holds_for_every_metric_with_a_direction(timed: Project) -> None:
     trade = "id: trade, run: 'echo 50 120 200 > costs'"
     found = tried(timed.run(workflow(trade, head=TIMED)))["trade"]
@@ -447,7 +472,7 @@ def test_an_objective_need_have_no_target(timed: Project) -> None:
     assert (found.decision, found.metric, found.after) == ("accepted", "rss", 80_000)
 
 
-@pytest.mark.parametrize(("more", "gating"), [("    guard: [fast]\n", {"time", "rss"}), ("", {"time"})])
+@pytest.mark.parametrize(("more", "gating"), rest_long([("    guard: [fast]\n", {"time", "rss"}), ("", {"time"})]))
 def test_what_is_guarded_gates_in_the_last_comparison(timed: Project, more: str, gating: set[str]) -> None:
     result = timed.run(workflow("id: good, run: 'echo 50 100 200 > costs'", head=TIMED, more=more))
     assert {row.metric for row in result.benchmarks if row.gating} == gating
@@ -456,6 +481,7 @@ def test_what_is_guarded_gates_in_the_last_comparison(timed: Project, more: str,
 # -- messages, and the printed command that applies the changes
 
 
+@pytest.mark.long  # a rare candidate
 def test_where_the_same_files_are_executed_it_is_asked_whether_it_was_built(tree: Project) -> None:
     tree.commit({"count.yaml": COUNT, "prog": "#!/bin/sh\necho 100\n"})
     head = TIMED.replace("cp costs built", "cp prog built")
@@ -469,7 +495,7 @@ def test_where_the_same_files_are_executed_it_is_asked_whether_it_was_built(tree
     assert found["set"].reason.endswith(" (both sides execute the same files)")
 
 
-@pytest.mark.parametrize("change", ["tracked", "untracked", "none"])
+@pytest.mark.parametrize("change", rest_long(["tracked", "untracked", "none"]))
 def test_the_printed_command_takes_over_what_was_kept(tree: Project, change: str) -> None:
     tree.commit({"more": "x\n"})
     if change != "none":
@@ -490,6 +516,7 @@ def test_the_printed_command_takes_over_what_was_kept(tree: Project, change: str
 # -- steps that run for every candidate
 
 
+@pytest.mark.long  # builds and measures in several trees
 def test_work_after_the_stage_runs_once_unless_a_check_needs_it(
     tree: Project, tmp_path_factory: pytest.TempPathFactory
 ) -> None:

@@ -17,6 +17,11 @@ needs_cc = pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler 
 
 
 @pytest.fixture
+def explains() -> bool:
+    return True
+
+
+@pytest.fixture
 def tested(tree: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
     """A repository of a Python function with a suite, in which a slowdown is so large that no load hides it."""
     monkeypatch.setattr(planted_slowdown, "PLANTED", 4.0)
@@ -49,6 +54,7 @@ def test_slowdown_is_planted_in_what_a_suite_times(tested: Project) -> None:
     assert change_of(next(row for row in result.benchmarks if row.metric == "cpu")) > 1
 
 
+@pytest.mark.long  # counts under Valgrind what is never timed
 @needs_cc
 @pytest.mark.skipif(shutil.which("valgrind") is None, reason="valgrind is not installed")
 def test_benchmark_without_a_time_cannot_be_tested(tested: Project) -> None:

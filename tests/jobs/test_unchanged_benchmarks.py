@@ -18,6 +18,7 @@ from perfflow.session import unchanged_benchmarks
 from perfflow.unchanged import native
 from perfflow.verdict.from_result import record_of_result
 from perfflow.verdict.judge import judge
+from tests.long import rest_long
 from tests.session.project import Project, both, flow
 from tests.toolchains import needs_go
 from tests.tools.harness import GO_MODULE
@@ -87,6 +88,7 @@ def test_a_gate_times_no_benchmark_if_only_a_comment_changed(tree: Project) -> N
     assert (again.verdict, again.targets) == (result.verdict, result.targets)
 
 
+@pytest.mark.long  # as the cases beside it, with one more trace of a suite
 def test_a_gate_audits_benchmarks_that_execute_the_same_code(tree: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     drawn = frozenset({"bench.py::test_a"})
     monkeypatch.setattr(unchanged_benchmarks, "_drawn", lambda names, _: drawn & {*names})
@@ -120,18 +122,21 @@ def test_a_gate_names_changed_lines_that_no_benchmark_executes(tree: Project) ->
     assert judge(record_of_result(result), Criteria()).blind == result.blind
 
 
+@pytest.mark.long  # as the cases beside it, with one more trace of a suite
 def test_nothing_is_blind_if_not_all_executed_code_is_known(tree: Project) -> None:
     tree.write("lib.py", f"def unused():\n    return 1\n{LIB}")
     text = f"{FLOW}    - {{id: other, run: 'true', runs: 1}}\n"
     assert tree.run(text, base="main", benchmarks=[*CHOSEN, "other"]).blind is None
 
 
+@pytest.mark.long  # as the cases beside it, with one more trace of a suite
 def test_a_gate_times_everything_if_asked(tree: Project) -> None:
     result = gated(tree, times_all=True)
     assert unchanged(result) == NONE_UNCHANGED
     assert all(item.baseline for item in result.benchmarks)
 
 
+@pytest.mark.long  # as the cases beside it, with one more trace of a suite
 def test_a_gate_times_what_another_environment_may_have_changed(tree: Project) -> None:
     text = FLOW.replace("runs: 1", "env: {SIDE: '${{ steps.make.outputs.side }}'}, runs: 1")
     build = "  build:\n    - {id: make, run: 'echo side=$(wc -c < lib.py) >> \"$PERFFLOW_OUTPUT\"'}\n"
@@ -158,7 +163,7 @@ def test_a_gate_times_the_programs_whose_code_or_files_changed(programs: Project
     assert found == {"a": ("code", "same"), "b": (None, "unproven"), "script": ("files", "same")}
 
 
-@pytest.mark.parametrize("suite", [True, False])
+@pytest.mark.parametrize("suite", rest_long([False, True]))
 def test_a_base_is_recorded_once_for_all_gates_that_have_it(
     suite: bool, programs: Project, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
@@ -223,6 +228,7 @@ def test_benchmarks_that_always_run_together_are_recorded_once(
         assert Counter(sides)[Side.CANDIDATE] == 1
 
 
+@pytest.mark.long  # compiles packages of Go; the suite of Python takes the same path
 @needs_go
 def test_benchmarks_of_go_packages_without_a_change_are_not_timed(tree: Project) -> None:
     shutil.copytree(GO_MODULE, tree.folder, dirs_exist_ok=True)

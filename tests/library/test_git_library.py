@@ -133,6 +133,7 @@ def test_a_lock_with_another_checksum_than_the_commit_is_refused(team: Team) -> 
     assert project.lock.read_text() == text
 
 
+@pytest.mark.long  # as an item that is not copied into the project
 def test_a_vendored_item_is_a_part_of_the_project(team: Team) -> None:
     project = team.project()
     project.add(team.reference())
@@ -304,6 +305,7 @@ def test_a_folder_and_a_tool_are_items_too(team: Team) -> None:
     assert "is outside this project and is not changed" in project.run("fmt", kit).stderr
 
 
+@pytest.mark.long  # measures a whole workflow
 def test_a_library_begins_with_a_workflow_that_passes_its_test(tmp_path: Path) -> None:
     done = perfflow("library", "init", "team", cwd=tmp_path)
     assert (done.returncode, "perfflow library test team" in done.stdout) == (0, True)

@@ -15,6 +15,7 @@ import pytest
 
 from tests.cli.shell import perfflow
 from tests.library.gpu_stand_ins import StandIns, copy_program, stand_ins
+from tests.long import rest_long
 from tests.repositories import git
 
 SMALL = ("--set", "file=kernels_cpu.cpp", "--set", "check=--check --n 256", "--progress", "off", "--json")
@@ -70,6 +71,7 @@ def test_gpu_kernel(project: Path, gpu: StandIns) -> None:
     assert any("the power limit slowed the GPU down" in text for text in warnings)
 
 
+@pytest.mark.long  # as the workflow of one kernel, which this file runs
 def test_a_wrong_kernel_fails_the_run(project: Path, gpu: StandIns) -> None:
     wrong = ("--set", "check=--check --n 256 --plant sum/lanes")
     steps = _only("program", "answers")
@@ -78,6 +80,7 @@ def test_a_wrong_kernel_fails_the_run(project: Path, gpu: StandIns) -> None:
     assert {check["id"]: check["status"] for check in result["verification"]}["answers"] == "failed"
 
 
+@pytest.mark.long  # as the workflow of one kernel, which this file runs
 def test_a_program_that_uses_no_gpu_is_not_called_clean(project: Path, gpu: StandIns) -> None:
     steps = _only("program", "sanitizer[check=memcheck]")
     status, result = _run("run", "gpu-kernel", *SMALL, *steps, project=project, gpu=gpu)
@@ -89,6 +92,7 @@ def test_a_program_that_uses_no_gpu_is_not_called_clean(project: Path, gpu: Stan
         assert "nothing was checked" in ended["detail"]
 
 
+@pytest.mark.long  # as the workflow of one kernel, which this file runs
 def test_gpu_occupancy(project: Path, gpu: StandIns) -> None:
     """The source has no such macro, so all builds are equal. Each is built, measured and checked separately."""
     values = ("--set", "macro=BLOCK", "--set", "values=64,128")
@@ -100,6 +104,7 @@ def test_gpu_occupancy(project: Path, gpu: StandIns) -> None:
     assert [[word for word in argv if word.startswith("-D")] for argv in builds] == [["-DBLOCK=64"], ["-DBLOCK=128"]]
 
 
+@pytest.mark.long  # as the workflow of one kernel, which this file runs
 def test_gpu_warp_efficiency(project: Path, gpu: StandIns) -> None:
     steps = _only("program", "kernels", "answers")
     status, result = _run("run", "gpu-warp-efficiency", *SMALL, *BENCH, *steps, project=project, gpu=gpu)
@@ -137,6 +142,7 @@ def test_gpu_regression(project: Path, gpu: StandIns) -> None:
     assert throttled[0]["candidate"]["value"] == 1
 
 
+@pytest.mark.long  # as the workflow of one kernel, which this file runs
 def test_no_clock_is_touched_unless_asked(project: Path, gpu: StandIns) -> None:
     steps = _only("clocks", "lock", "program[arch=native]", "reset")
     status, result = _run("run", "gpu-regression", *SMALL, *steps, project=project, gpu=gpu)
@@ -146,7 +152,7 @@ def test_no_clock_is_touched_unless_asked(project: Path, gpu: StandIns) -> None:
     assert gpu.calls("gc") == []
 
 
-@pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGKILL])
+@pytest.mark.parametrize("ending", rest_long([signal.SIGINT, signal.SIGKILL]))
 def test_clocks_are_reset_however_the_run_ends(ending: signal.Signals, project: Path, gpu: StandIns) -> None:
     words = ("--set", "lock_clocks=1410,1410", "--set", "bench=--bench --n 512 --repeats 2000", "--progress", "off")
     env = {name: value for name, value in os.environ.items() if not name.startswith("COVERAGE")}

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.shell import perfflow
+from tests.long import rest_long
 
 FLOW = """\
 perfflow: 1
@@ -38,6 +39,7 @@ def installed(tmp_path: Path) -> dict[str, str]:
     return {"PYTHONPATH": str(site)}
 
 
+@pytest.mark.long  # builds and installs a package
 def test_a_workflow_of_a_package_is_extended_and_run(installed: dict[str, str], tmp_path: Path) -> None:
     root = tmp_path / "project"
     root.mkdir()
@@ -56,12 +58,15 @@ def test_a_workflow_of_a_package_is_extended_and_run(installed: dict[str, str], 
 
 @pytest.mark.parametrize(
     ("name", "said"),
-    [
-        ("pkg:acme/latancy", "it has: latency"),
-        ("pkg:acmee/latency", "installed here: pkg:acme/..."),
-        ("pkg:acme/../__init__.py", "'..' cannot be a part of its path"),
-        ("pkg:acme", "names no file"),
-    ],
+    rest_long(
+        [
+            ("pkg:acme/latancy", "it has: latency"),
+            ("pkg:acmee/latency", "installed here: pkg:acme/..."),
+            ("pkg:acme/../__init__.py", "'..' cannot be a part of its path"),
+            ("pkg:acme", "names no file"),
+        ],
+        keep=2,
+    ),
 )
 def test_a_wrong_name_has_its_remedy(name: str, said: str, installed: dict[str, str], tmp_path: Path) -> None:
     done = perfflow("validate", name, cwd=tmp_path, env=installed)

@@ -57,18 +57,21 @@ def test_over_https(team: Team, address: str) -> None:
     walk(team, lambda revision, path: f"git+{address}/team@{revision}#{path}", folder)
 
 
+@pytest.mark.long  # as the server of https in this file
 @needs_https
 def test_the_short_form_where_its_host_is_a_mirror(team: Team, address: str) -> None:
     configure(team, f"url.{address}/.insteadOf", "https://github.com/acme/")
     walk(team, lambda revision, path: f"acme/team/{path.removesuffix('.yaml')}@{revision}", "github.com/acme/team")
 
 
+@pytest.mark.long  # as the server of https in this file
 @needs_ssh
 def test_over_ssh(team: Team, by_ssh: tuple[str, Path]) -> None:
     host = by_ssh[0].removesuffix(str(team.folder)).partition("@")[2].replace(":", "-")
     walk(team, lambda revision, path: f"git+{by_ssh[0]}@{revision}#{path}", f"{host}{team.folder}")
 
 
+@pytest.mark.long  # as the server of https in this file
 @needs_ssh
 def test_a_commit_that_only_the_lock_remembers(team: Team, by_ssh: tuple[str, Path]) -> None:
     """A plain ssh server sends the commits of branches and tags, with their history, and nothing else."""

@@ -73,6 +73,7 @@ def sources(result: dict[str, Any]) -> set[str]:
     return {spot["source"] for spot in result["hotspots"]}
 
 
+@pytest.mark.long  # a whole workflow; docs/result.md has runs of it
 def test_two_commands(project: Path) -> None:
     command = f"{sys.executable} -S loop.py"
     result = run("two-commands", project, baseline=f"{command} 200000", candidate=f"{command} 10")
@@ -83,6 +84,7 @@ def test_two_commands(project: Path) -> None:
     assert len(result["verification"]) == 1
 
 
+@pytest.mark.long  # a whole workflow; other tests run its tools
 def test_two_commands_without_profile_and_with_other_output(project: Path) -> None:
     settings = settings_of({"baseline": "echo a", "candidate": "echo b", "profile": "false"})
     done = started(project, "two-commands", *settings, "--budget", "60s", "--json")
@@ -98,6 +100,7 @@ def test_python_cpu(project: Path) -> None:
     assert sources(result) == {"py-spy", "cprofile"}
 
 
+@pytest.mark.long  # a whole workflow; other tests run its tools
 def test_python_optimize(project: Path) -> None:
     (project / "tests").mkdir()
     (project / "tests" / "test_loop.py").write_text("def test_loop(): assert True\n")
@@ -124,6 +127,7 @@ stages:
 """
 
 
+@pytest.mark.long  # a whole workflow; docs/result.md has runs of it
 def test_python_optimize_takes_candidates(project: Path) -> None:
     """The minimal workflow of a user: candidates and a comparison."""
     write(project, CANDIDATES, "own.yaml")
@@ -135,6 +139,7 @@ def test_python_optimize_takes_candidates(project: Path) -> None:
     assert [item["decision"] for item in result["optimizations"]] == ["accepted"]
 
 
+@pytest.mark.long  # as the workflow of CPU time
 def test_native_memory(project: Path) -> None:
     build("allocs.cpp", project)
     result = run("native-memory", project, command="./allocs")
@@ -167,6 +172,7 @@ def test_torch_training_says_that_pytorch_is_missing(project: Path) -> None:
     assert "skipped: torch: PyTorch is not installed for this interpreter: pip install torch" in done.stdout
 
 
+@pytest.mark.long  # a whole workflow; other tests run its tools
 def test_pytest_benchmark_suite(project: Path) -> None:
     sides = {"base": "before", "head": "now"}
     result = run("pytest-benchmark-suite", project, module="shapes", python=sys.executable, **sides)
@@ -182,6 +188,7 @@ def test_pytest_benchmark_suite_refuses_a_module_from_elsewhere(project: Path) -
     assert "json is not imported from" in (project / ".perfflow/runs/latest/steps/origin/stderr").read_text()
 
 
+@pytest.mark.long  # a whole workflow; other tests run its tools
 def test_google_benchmark_suite(project: Path) -> None:
     build("gbench.cpp", project)
     first, *_ = subprocess.check_output([project / "gbench", "--benchmark_list_tests=true"], text=True).split()
@@ -229,6 +236,7 @@ def test_mojo_kernel(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(result["verification"]) == 1
 
 
+@pytest.mark.long  # a whole workflow; other tests run its tools
 @pytest.mark.skipif(
     os.geteuid() != 0 and SCOPE.exists() and SCOPE.read_text().strip() != "0",
     reason="only root may attach to processes here (kernel.yama.ptrace_scope)",

@@ -10,6 +10,7 @@ from perfflow.model.errors import Exit, UserError
 from perfflow.plan.coverage import requires_of
 from perfflow.plan.plan import confirmed_by, expected_of
 from perfflow.session.open_workflow import Opened, select
+from tests.long import rest_long
 from tests.workflow.drafts import opened, said
 
 MEASURED = "uses: command, with: {command: x}, matrix: {k: [1, 2]}"
@@ -19,7 +20,7 @@ def setup(folder: Path, steps: list[str]) -> Opened:
     return opened(folder, "stages:\n  setup:\n" + "".join(f"    - {{{step}}}\n" for step in steps))
 
 
-@pytest.mark.parametrize("named", [True, False], ids=["by needs", "by order"])
+@pytest.mark.parametrize("named", rest_long([True, False]), ids=["by needs", "by order"])
 def test_a_chain_of_thousands_of_steps_is_planned(named: bool, tmp_path: Path) -> None:
     needs = [f", needs: [s{number - 1}]" if named and number else "" for number in range(5000)]
     plan = setup(tmp_path, [f"id: s{number}, run: x{text}" for number, text in enumerate(needs)]).plan

@@ -164,6 +164,7 @@ for number in range(20_000):
 """
 
 
+@pytest.mark.long  # runs seven profilers on programs that each profiler's own tests run
 def test_one_method_is_one_row_whichever_real_profiler_names_it(tmp_path: Path) -> None:
     (tmp_path / "prog.py").write_text(PROGRAM)
     tools = ("cprofile", "line-profiler", "memray")

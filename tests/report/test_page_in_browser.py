@@ -19,6 +19,7 @@ from perfflow.store.calibrations import CalibrationEntry
 from perfflow.store.sample_order import TakingOrder
 from perfflow.trees.line_history import Described
 from perfflow.verdict.bisection import Bisected, BisectionOutcome, Holds, JudgedRevision, Regression
+from tests.long import rest_long
 from tests.report.browser import Browser
 from tests.report.exported import large
 from tests.report.gated import gated
@@ -80,7 +81,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 @pytest.mark.skipif(not AXE.is_file(), reason="axe-core is not installed (sh scripts/install tools,dev, with npm)")
-@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize("dark", rest_long([False, True]), ids=["light", "dark"])
 def test_axe_finds_nothing(shown: Browser, files: dict[str, Path], dark: bool) -> None:
     for name, file in files.items():
         shown.open(file, dark=dark)

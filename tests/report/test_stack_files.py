@@ -119,6 +119,7 @@ def test_speedscope_s_own_importer_finds_the_same_totals(tmp_path: Path) -> None
     assert found == list(by_thread(THREADS))
 
 
+@pytest.mark.long  # compiles for go's own pprof
 def test_go_s_own_pprof_finds_the_same_totals(tmp_path: Path) -> None:
     pprof = VIEWERS / "pprof"
     if not pprof.exists():

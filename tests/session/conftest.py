@@ -6,7 +6,10 @@ from pathlib import Path
 import pytest
 
 from perfflow.execute.child import MARK
+from perfflow.jobs.gate import base_and_head
 from perfflow.machine import lock
+from perfflow.session.attribution import profiler_calls
+from tests.cli.fork_server import USUAL_SAMPLES, USUAL_SECONDS
 from tests.session.project import Project
 
 SUITE = r"""
@@ -45,8 +48,24 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
 
 
 @pytest.fixture
-def tree(project: Project, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> Project:
+def explains() -> bool:
+    """Whether a gate that fails in ``tree`` is profiled, which takes longer than the rest of most gates.
+
+    The tests of profiles have a fixture of this name instead.
+    """
+    return False
+
+
+@pytest.fixture
+def tree(
+    project: Project, explains: bool, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
+) -> Project:
     """A project with git, on the branch ``main`` without a commit, and with its own cache of trees."""
+    if explains:
+        monkeypatch.setattr(profiler_calls, "SAMPLES", USUAL_SAMPLES)
+        monkeypatch.setattr(profiler_calls, "PROFILING_SECONDS", USUAL_SECONDS)
+    else:
+        monkeypatch.setattr(base_and_head, "explain_failure", lambda _: None)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
     project.git("init", "-q", "-b", "main")
     project.write(".gitignore", ".perfflow\nflow.yaml\nbuilt\nsuite\n*.patch\n__pycache__\n")

@@ -28,6 +28,7 @@ from perfflow.tools.adapter import (
     Suite,
     _kinds,
 )
+from tests.long import rest_long
 from tests.session.project import Project
 
 PARTS = {"": Adapter, "suite": Suite, "build": Builder}
@@ -82,7 +83,7 @@ def _wrong(calls: list[str], error: Exception, *_args: object) -> None:
     raise error
 
 
-@pytest.mark.parametrize("name", registry.MODULES)
+@pytest.mark.parametrize("name", rest_long(registry.MODULES, keep=5))
 def test_every_function_of_an_adapter_may_raise(name: str, project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     own = registry.find(name)
     assert own is not None

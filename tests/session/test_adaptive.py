@@ -188,6 +188,7 @@ int main(void) { volatile long x = 0; for (long i = 0; i < 10000 + 977L * (getpi
 """
 
 
+@pytest.mark.long  # samples a suite several times
 def test_counts_that_do_not_repeat_are_sampled_and_raise_no_alarm(project: Project) -> None:
     source = project.write("varying.c", VARYING)
     subprocess.run(["cc", "-O1", str(source), "-o", "varying"], check=True)
@@ -199,6 +200,7 @@ def test_counts_that_do_not_repeat_are_sampled_and_raise_no_alarm(project: Proje
     assert found.confidence is not None
 
 
+@pytest.mark.long  # counts twice, as exact figures in this file
 def test_a_profile_whose_figures_are_compared_is_taken_twice(project: Project) -> None:
     step = "{id: bench, uses: command, runs: 2, with: {command: /bin/ls /}, candidate: /bin/ls -lR /etc/apt}"
     result = project.run(flow(baseline=step, profile="{id: heap, uses: massif, benchmark: bench}"))
@@ -216,6 +218,7 @@ SLOWED = 'candidate: {env: {SLOWED: "1"}}'
 SHARED_OUT = 'benchmark: "core/*", budget: 100ms'
 
 
+@pytest.mark.long  # samples a suite several times
 def test_one_process_measures_all_benchmarks_of_a_suite_and_what_failed_is_confirmed_alone(
     project: Project, suite: Path
 ) -> None:
@@ -239,6 +242,7 @@ def test_a_suite_can_have_one_process_for_each_benchmark(project: Project, suite
     assert not any("together" in event or "many" in event for event in samples(project))
 
 
+@pytest.mark.long  # as the part of a smaller suite
 def test_the_part_of_a_large_suite_is_confirmed_as_the_whole_would_be(project: Project, suite: Path) -> None:
     text = google(suite, f"{SLOWED}, rounds: benchmark, budget: 100ms")
     project.run(text, part=RunPart({"suite": Benchmarks(("spin/1", "spin/3"))}, 1))
@@ -253,6 +257,7 @@ def test_of_a_suite_that_is_shared_out_a_part_is_measured(project: Project, suit
         assert {item.name for item in result.benchmarks} == expected
 
 
+@pytest.mark.long  # samples a suite several times
 def test_shards_of_a_suite_are_merged_and_must_list_the_same(project: Project, suite: Path) -> None:
     runs = [
         project.finish(google(suite, SHARED_OUT), shard=Shard(number, 14), out=project.folder / str(number))
@@ -370,6 +375,7 @@ def sleeping(build: float, measured: float, check: float) -> str:
     )
 
 
+@pytest.mark.long  # as a build that a time limit ends
 def test_a_build_that_takes_all_of_it_is_ended_and_nothing_passes(project: Project) -> None:
     text = sleeping(60, 0.01, 0) + '    - {id: clean, run: touch cleaned, if: "always()"}\n'
     result = project.run(text, budget=2)
@@ -381,6 +387,7 @@ def test_a_build_that_takes_all_of_it_is_ended_and_nothing_passes(project: Proje
     assert (project.folder / "cleaned").exists(), "a step that cleans up still runs"
 
 
+@pytest.mark.long  # ends as what is undecided, in this file
 def test_a_process_that_outlasts_it_is_ended_and_its_benchmark_is_not_measured(project: Project) -> None:
     result = project.run(sleeping(0, 60, 0), budget=3)
     (found,) = result.benchmarks
@@ -391,6 +398,7 @@ def test_a_process_that_outlasts_it_is_ended_and_its_benchmark_is_not_measured(p
     assert seconds_of(result) < 30
 
 
+@pytest.mark.long  # waits for what the budget leaves
 def test_a_check_without_time_is_no_pass(project: Project) -> None:
     result = project.run(sleeping(0, 0.01, 60), budget=10)
     assert result.benchmarks[0].baseline is not None
@@ -441,6 +449,7 @@ def test_few_runs_that_took_longer_than_the_step_asked_for_say_so(expensive: Pro
     assert any("exceeded the budget of 1.00 ms" in text for text in step(result, "bench").warnings)
 
 
+@pytest.mark.long  # ends as what is undecided, and reads the file
 def test_why_it_ended_is_in_the_stored_result(noisy: Project) -> None:
     finished = noisy.finish(SEVERAL, budget=6)
     (finished.folder / "events.jsonl").unlink()

@@ -259,6 +259,7 @@ def test_a_hash_seed_of_the_users_own_stays(project: Project) -> None:
     assert set((project.folder / "log").read_text().split()) == {"7"}
 
 
+@pytest.mark.long  # finds its commits as without layouts
 def test_a_bisection_is_not_led_astray_by_an_accident(tree: Project) -> None:
     costs = [(100_000, 0), (100_000, 600), (100_000, 600), (130_000, 600), (130_000, 600)]
     ids = [commit(tree, *cost) for cost in costs]
@@ -348,6 +349,7 @@ def test_a_true_regression_of_a_linked_program_is_confirmed(linked: Project) -> 
     assert found.layouts.n >= 11
 
 
+@pytest.mark.long  # as one program, with a second of its kind
 def test_two_programs_whose_objects_have_one_name_are_both_linked_again(linked: Project) -> None:
     compiled = "cc -O2 -ffunction-sections -c prog.c -o %s/main.o && cc %s/main.o -o %s/prog"
     build = f"mkdir -p a b && {compiled.replace('%s', 'a')} && {compiled.replace('%s', 'b')} -lm"
@@ -372,6 +374,7 @@ def test_counted_figures_of_python_have_one_hash_seed(project: Project) -> None:
     assert set((project.folder / "log").read_text().split()) == {"0"}
 
 
+@pytest.mark.long  # compiles a suite of Go; other tests link what Go built
 @needs_go
 @pytest.mark.skipif(not has_layouts(), reason="the linker of this Go has no -randlayout")
 def test_the_tool_that_built_a_suite_links_it_again(tree: Project) -> None:

@@ -13,6 +13,7 @@ import pytest
 from perfflow.execute.loaded_code import UNSEEN
 from perfflow.model.result import Result
 from perfflow.session.own_code import SAME_CODE
+from tests.long import rest_long
 from tests.session.project import Project, both, flow, row, step
 
 PARSE = "parse: {regex: 'cost (?P<cost>[\\d.]+)', units: {cost: '1'}, better: {cost: lower}}"
@@ -91,6 +92,7 @@ EXACT = HATCHLING + "[tool.hatch.build]\ndev-mode-exact = true\n"
 WHEEL = HATCHLING + '[tool.hatch.build.targets.wheel]\npackages = ["src/shop"]\n'
 
 
+@pytest.mark.long  # installs a package
 @pytest.mark.parametrize(
     ("settings", "options"),
     [
@@ -132,6 +134,7 @@ def refused(result: Result) -> str:
     return step(result, "one").reason
 
 
+@pytest.mark.long  # runs a suite to its end
 def test_a_copy_that_is_all_there_is_to_find_is_an_error(tree: Project, backends: Path) -> None:
     two_revisions(tree, home="hidden", settings=SETUPTOOLS)
     tree.write("setup.py", "import setuptools\nsetuptools.setup(packages=['shop'], package_dir={'': 'hid' + 'den'})\n")
@@ -168,12 +171,15 @@ def stray(tree: Project, program: str) -> str:
 
 @pytest.mark.parametrize(
     ("program", "module"),
-    [
-        ("import sys; sys.path[:0] = [{source!r}]; from shop import price; price.main()", "shop"),
-        ("import runpy; runpy.run_path({script!r})", "bench.py"),
-        (FORK, "shop"),
-        (SPAWNED, "bench.py"),
-    ],
+    rest_long(
+        [
+            ("import sys; sys.path[:0] = [{source!r}]; from shop import price; price.main()", "shop"),
+            ("import runpy; runpy.run_path({script!r})", "bench.py"),
+            (FORK, "shop"),
+            (SPAWNED, "bench.py"),
+        ],
+        keep=2,
+    ),
     ids=["sys.path", "run_path", "forked child", "spawned child"],
 )
 def test_code_of_the_users_tree_is_an_error_with_module_path_and_remedy(
@@ -220,6 +226,7 @@ sys.meta_path.insert(0, Finder)
 """
 
 
+@pytest.mark.long  # as a copy in the environment
 def test_an_import_hook_that_comes_before_the_path_is_an_error(tree: Project, backends: Path) -> None:
     two_revisions(tree)
     own = install(tree, backends, "-e", ".")
@@ -239,6 +246,7 @@ PyMODINIT_FUNC PyInit_fast(void) { return PyModule_Create(&module); }
 """
 
 
+@pytest.mark.long  # builds an extension
 @pytest.mark.skipif(not shutil.which("cc"), reason="needs a C compiler")
 def test_an_extension_built_in_the_users_tree_is_an_error(tree: Project, backends: Path) -> None:
     tree.write(".gitignore", (tree.folder / ".gitignore").read_text() + "*.so\n")
@@ -253,6 +261,7 @@ def test_an_extension_built_in_the_users_tree_is_an_error(tree: Project, backend
     assert said.startswith(f"on base: code of another tree ran: fast from {built}; ")
 
 
+@pytest.mark.long  # runs a suite to its end
 def test_a_suite_that_imports_the_users_tree_is_an_error(tree: Project) -> None:
     two_revisions(tree)
     suite = "def test_price(benchmark):\n    from shop import price\n    benchmark(int)\n"
@@ -290,6 +299,7 @@ def test_a_candidates_check_that_tests_the_users_tree_fails(tree: Project) -> No
     assert f"price from {tree.folder}/src/shop/price.py" in found.reason
 
 
+@pytest.mark.long  # as a copy in the environment
 def test_what_the_workflow_puts_on_the_path_comes_after_the_tree(tree: Project) -> None:
     two_revisions(tree)
     elsewhere = tree.folder.parent / "stray"
@@ -315,7 +325,7 @@ def test_both_sides_running_the_same_code_is_said(tree: Project) -> None:
         assert (SAME_CODE in step(gate(tree, f"{sys.executable} bench.py"), "one").warnings) == is_same
 
 
-@pytest.mark.parametrize("flag", ["-I", "-E", "-S"])
+@pytest.mark.parametrize("flag", rest_long(["-I", "-E", "-S"]))
 def test_a_python_that_ignores_the_path_is_told_of(tree: Project, flag: str) -> None:
     two_revisions(tree)
     both_at(tree, {"alone.py": "print('cost', 3)\n"})

@@ -13,6 +13,7 @@ import pytest
 
 from perfflow.execute.child import Spawner
 from perfflow.model.errors import UserError
+from tests.long import rest_long
 from tests.session.project import Project, flow, row, samples, step
 
 SERVER = """
@@ -77,11 +78,13 @@ def require_gone(file: Path) -> None:
 
 @pytest.mark.parametrize(
     "ready",
-    [
-        '{port: "${{ env.PERFFLOW_PORT }}"}',
-        '{url: "http://127.0.0.1:${{ env.PERFFLOW_PORT }}/404"}',
-        '{regex: "listening on (?P<port>[0-9]+)"}',
-    ],
+    rest_long(
+        [
+            '{port: "${{ env.PERFFLOW_PORT }}"}',
+            '{url: "http://127.0.0.1:${{ env.PERFFLOW_PORT }}/404"}',
+            '{regex: "listening on (?P<port>[0-9]+)"}',
+        ]
+    ),
 )
 def test_a_service_is_measured_while_it_lives_and_gone_afterwards(served: Project, ready: str) -> None:
     pid = "${{ steps.server.outputs.pid }}"
@@ -204,6 +207,7 @@ stages:
         assert not is_running(int((project.folder / name).read_text()))
 
 
+@pytest.mark.long  # as a service beside one step
 def test_steps_in_threads_run_beside_a_service(served: Project) -> None:
     steps = [f"{{id: {name}, needs: [server], run: '{ASK}'}}" for name in "ab"]
     assert served.run(flow(build=SERVED, baseline=steps), jobs=3).verdict == "pass"
@@ -226,6 +230,7 @@ def test_beside_candidates_a_service_runs_in_setup_alone(project: Project) -> No
         open_with("build")
 
 
+@pytest.mark.long  # starts a service for each candidate
 def test_a_service_of_setup_serves_every_candidate(tree: Project) -> None:
     cost = 'parse: {regex: "(?P<cost>[0-9]+)", units: {cost: "1"}, better: {cost: lower}}'
     less = "{id: less, technique: algorithm, why: it costs, run: echo 5 > cost}"
@@ -280,7 +285,9 @@ def test_what_is_allowed_is_named_once_and_goes_on(project: Project) -> None:
     assert said.startswith("it left processes running (left-running: the compiler's cache): `")
 
 
-@pytest.mark.parametrize("command", ["cat big > >(cat > copy)", "python3 tracked.py", "sleep 0.02 & sleep 0.02 & wait"])
+@pytest.mark.parametrize(
+    "command", rest_long(["cat big > >(cat > copy)", "python3 tracked.py", "sleep 0.02 & sleep 0.02 & wait"])
+)
 def test_what_is_only_ending_is_waited_for(project: Project, command: str) -> None:
     project.write("big", "x" * 100_000)
     tracked = "from multiprocessing.shared_memory import SharedMemory\n"

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import random
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -254,6 +255,8 @@ def resumed(plan: Plan, names: list[str], noise: float, before: Sequence[Event])
     return [dict(event) for event in simulate(plan, subjects, stop_rule, scheduler, events=list(before))]
 
 
+# Each example takes half a second.
+@settings(max_examples=int(os.environ["PERFFLOW_FUZZ_EXAMPLES"]) // 4)
 @given(st.sampled_from([1, 2, MANY + 1]), st.sampled_from([0.002, 0.02, 0.04]), st.floats(0, 1))
 def test_wherever_it_is_cut_a_sampling_ends_as_if_it_had_not_been(
     plan: Plan, benchmarks: int, noise: float, share: float

@@ -11,6 +11,7 @@ import pytest
 
 from perfflow.model.errors import UserError
 from perfflow.model.result import Result
+from tests.long import rest_long
 from tests.session.project import MS, Project, both, change_of, cut, flow, row, step
 from tests.tools.harness import PROGRAMS
 
@@ -86,12 +87,14 @@ def test_a_glob_for_benchmarks_that_a_project_lacks_is_a_warning(project: Projec
     assert result.verdict == "pass"
 
 
+@pytest.mark.long  # as a whole suite, which is measured in this file
 def test_a_run_without_samples_does_not_replace_the_latest(fib: Project) -> None:
     kept = fib.finish(SUITE).folder
     errors(fib, "\ntargets: {fib: {time: <1s}}" + SUITE)
     assert (fib.folder / ".perfflow/runs/latest").resolve() == kept.resolve()
 
 
+@pytest.mark.long  # as a suite whose benchmarks are chosen, which this file measures
 def test_a_suite_that_a_later_step_makes_is_listed_when_it_exists(project: Project) -> None:
     project.write("later.py", FIB)
     text = (
@@ -146,7 +149,8 @@ def test_names_that_cannot_be_listed_are_checked_after_the_first_run(project: Pr
 
 
 @pytest.mark.parametrize(
-    ("globs", "names"), [(["a*"], ["a*"]), (["?b"], ["ab"]), (["c", "alone"], ["alone", "c"]), (["alone"], ["alone"])]
+    ("globs", "names"),
+    rest_long([(["a*"], ["a*"]), (["?b"], ["ab"]), (["c", "alone"], ["alone", "c"]), (["alone"], ["alone"])], keep=2),
 )
 def test_a_suite_that_runs_as_a_whole_shows_the_chosen_ones(
     project: Project, globs: list[str], names: list[str]
@@ -190,6 +194,7 @@ def test_a_workflow_from_memory_is_told_how_to_run(fib: Project) -> None:
     assert [item.benchmark for item in result.targets] == ["bench_fib.py::test_fib"]
 
 
+@pytest.mark.long  # as a suite whose benchmarks are chosen, which this file measures
 def test_a_profile_may_name_a_suite_by_its_step(project: Project) -> None:
     text = PRINTING + "  profile:\n    - {id: cpu, uses: auto, benchmark: %s}\n"
     errors(project, text % "figure")
@@ -256,6 +261,7 @@ def variants(project: Project) -> Project:
     return project
 
 
+@pytest.mark.long  # as a whole suite, which is measured in this file
 def test_one_process_measures_the_variants_of_a_side_in_the_order_of_the_coin(variants: Project) -> None:
     result = variants.run(ALONE, seed=2)
     assert [target.benchmark for target in result.targets] == ["halved"]
@@ -268,6 +274,7 @@ def test_one_process_measures_the_variants_of_a_side_in_the_order_of_the_coin(va
     assert [event["together"] for event in pairs] == [2] * 8
 
 
+@pytest.mark.long  # measures each variant in a process of its own; a test of Google Benchmark does so too
 def test_each_variant_is_run_alone_if_asked(variants: Project) -> None:
     result = variants.run(ALONE + "      rounds: benchmark\n", seed=2)
     assert {item.name: item.pairs for item in result.benchmarks} == {"halved": 4, "alike": 4}

@@ -11,6 +11,7 @@ from perfflow.model.errors import UserError
 from perfflow.model.readings import Profile
 from perfflow.session.attribution.profiler_calls import restored
 from perfflow.session.reading_limit import NAME, within_time
+from tests.long import rest_long
 from tests.session.project import Project, flow, step
 
 ENDLESS = "(?P<x>(a+)+)$"
@@ -22,17 +23,20 @@ PARSE = f"parse: {{regex: '{ENDLESS}', units: {{x: '1'}}}}"
 
 @pytest.mark.parametrize(
     ("stage", "keys", "said"),
-    [
-        ("baseline", f"run: {PRINTS}, timeout: 1s, {PARSE}", "it has too many ways to match"),
-        ("verify", f"run: {PRINTS}, timeout: 1s, {PARSE}, assert: {{x: 1}}", "did not end within 1 s"),
-        ("baseline", "uses: ./finished.yaml, timeout: 500ms", "too many ways to match"),
-        ("baseline", "uses: ./failed.yaml, timeout: 500ms", "too many ways to match"),
-        (
-            "build",
-            f"run: '{PRINTS}; sleep 60', background: true, timeout: 1s, ready: {{regex: '(a+)+$'}}",
-            "the service `one`: the search for the pattern",
-        ),
-    ],
+    rest_long(
+        [
+            ("baseline", f"run: {PRINTS}, timeout: 1s, {PARSE}", "it has too many ways to match"),
+            ("verify", f"run: {PRINTS}, timeout: 1s, {PARSE}, assert: {{x: 1}}", "did not end within 1 s"),
+            ("baseline", "uses: ./finished.yaml, timeout: 500ms", "too many ways to match"),
+            ("baseline", "uses: ./failed.yaml, timeout: 500ms", "too many ways to match"),
+            (
+                "build",
+                f"run: '{PRINTS}; sleep 60', background: true, timeout: 1s, ready: {{regex: '(a+)+$'}}",
+                "the service `one`: the search for the pattern",
+            ),
+        ],
+        keep=3,
+    ),
     ids=["measured", "check", "tool file: finished", "tool file: failed", "service"],
 )
 def test_a_step_ends_with_its_timeout(project: Project, stage: str, keys: str, said: str) -> None:

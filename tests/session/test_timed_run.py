@@ -19,6 +19,7 @@ from perfflow.report.plan_text import plan_lines
 from perfflow.session.open_workflow import open_workflow
 from perfflow.tools.adapter import Role
 from tests.cli.shell import perfflow
+from tests.long import rest_long
 from tests.session.project import MS, Project, flow, row, samples, step
 
 NOT_COUNTED = "the start of bash itself"
@@ -89,7 +90,7 @@ def test_values_are_words_or_quoted_and_a_whole_parameter_is_split(project: Proj
 
 
 @pytest.mark.parametrize(
-    "candidate", ["./wait 0.05", "[./wait, 0.05]", "{command: ./wait 0.05}", "'./wait 0.05; true'"]
+    "candidate", rest_long(["./wait 0.05", "[./wait, 0.05]", "{command: ./wait 0.05}", "'./wait 0.05; true'"])
 )
 def test_a_candidate_is_compared(candidate: str, project: Project) -> None:
     project.write("wait", "#!/usr/bin/env python3\nimport sys, time\ntime.sleep(float(sys.argv[1]))\n", executable=True)
@@ -151,6 +152,7 @@ def test_a_failing_prepare_fails_the_step_with_its_output(project: Project) -> N
     assert "no cache" in shlex.join(found.argv) or found.log
 
 
+@pytest.mark.long  # profiles what other tests of this file run
 def test_profiles_and_checks_of_a_timed_run_run_it_with_its_preparation(project: Project) -> None:
     project.write("prog", "#!/bin/sh\ntest ! -e built || exit 9\ntouch built\necho out\n", executable=True)
     steps = [
@@ -328,6 +330,7 @@ def test_the_program_behind_a_shim_is_started(name: str, project: Project, place
     assert notes == [f"{real} is started and timed directly, without the {name} shim `tool`"]
 
 
+@pytest.mark.long  # runs npx and other launchers
 def test_a_profiler_starts_the_program_behind_a_shim_too(project: Project, place: Path) -> None:
     real = _manager(project, place, "pyenv")
     real.write_text(f"#!{sys.executable}\nprint(sum(number % 7 for number in range(3_000_000)))\n")
@@ -367,6 +370,7 @@ def test_the_program_behind_a_launcher_is_started_in_its_environment(
     assert any("without" in text for text in warnings) == left_out
 
 
+@pytest.mark.long  # runs npx and other launchers
 @pytest.mark.skipif(not shutil.which("npx"), reason="needs npx")
 def test_npx_is_left_out_only_for_an_installed_package(project: Project) -> None:
     project.write("package.json", '{"name": "x", "version": "1.0.0"}')
@@ -387,12 +391,13 @@ def _clock(project: Project, script: str) -> tuple[str, Result]:
     return next(item.metric for item in found.benchmarks if item.gating), found
 
 
+@pytest.mark.long  # measures as the test of wall time in this file
 def test_cpu_time_decides_about_processes_that_take_turns(project: Project) -> None:
     metric, found = _clock(project, f"{BUSY}\n{BUSY}")
     assert metric == "cpu"
     assert row(found, "one", "turns").baseline
 
 
-@pytest.mark.parametrize("script", [f"{BUSY} &\n{BUSY}\nwait", f"{BUSY}\nsleep 0.3\n:"])
+@pytest.mark.parametrize("script", rest_long([f"{BUSY} &\n{BUSY}\nwait", f"{BUSY}\nsleep 0.3\n:"]))
 def test_wall_time_decides_about_processes_that_run_at_once_or_wait(script: str, project: Project) -> None:
     assert _clock(project, script)[0] == "time"

@@ -11,6 +11,7 @@ import pytest
 from perfflow.model.result import Gate
 from perfflow.workflow.expressions import render_words
 from perfflow.workflow.written_numbers import real, whole
+from tests.long import rest_long
 from tests.session.project import MS, Project, flow, row, samples, step
 
 
@@ -216,15 +217,18 @@ def test_a_missing_or_failing_profiler_changes_no_verdict(project: Project, monk
 
 @pytest.mark.parametrize(
     ("keys", "reason"),
-    [
-        ("runs: '${{ params.n }}'", "`runs` is 0, but at least 1 is needed"),
-        ("warmup: '${{ params.word }}'", "`warmup` is 'word', not a whole number"),
-        ("ops: '${{ params.word }}'", "`ops` is 'word', not a whole number"),
-        ("timeout: '${{ params.word }}'", "is not a quantity"),
-        ("working-directory: '${{ params.word }}'", "no such folder"),
-        ("shell: ' '", "the command is empty"),
-        ("env: {X: '${{ 1 / params.n }}'}", "division by zero"),
-    ],
+    rest_long(
+        [
+            ("runs: '${{ params.n }}'", "`runs` is 0, but at least 1 is needed"),
+            ("warmup: '${{ params.word }}'", "`warmup` is 'word', not a whole number"),
+            ("ops: '${{ params.word }}'", "`ops` is 'word', not a whole number"),
+            ("timeout: '${{ params.word }}'", "is not a quantity"),
+            ("working-directory: '${{ params.word }}'", "no such folder"),
+            ("shell: ' '", "the command is empty"),
+            ("env: {X: '${{ 1 / params.n }}'}", "division by zero"),
+        ],
+        keep=3,
+    ),
 )
 def test_what_a_template_renders_to_is_checked(project: Project, keys: str, reason: str) -> None:
     bench = f"{{id: bench, run: echo ms=1, {MS}, {keys}}}"

@@ -39,6 +39,7 @@ def test_every_benchmark_has_its_name_and_exact_allocations(tmp_path: Path) -> N
     assert ("text.BenchmarkCountOther", "chars/op") in figures
 
 
+@pytest.mark.long  # compiles several modules; the first test of this file runs one
 def test_a_benchmark_runs_alone_whatever_its_name(tmp_path: Path) -> None:
     whole = run("go-bench", tmp_path / "out", module=str(GO_MODULE))
     for chosen in [(name,) for name in NAMES] + [(NAMES[0], NAMES[-1])]:
@@ -53,6 +54,7 @@ def test_a_benchmark_runs_alone_whatever_its_name(tmp_path: Path) -> None:
         }
 
 
+@pytest.mark.long  # compiles several modules; the first test of this file runs one
 def test_the_number_of_processors_is_no_part_of_a_name(tmp_path: Path) -> None:
     for processors in ("1", "2", "3"):
         call = call_of("go-bench", tmp_path / processors, module=str(GO_MODULE), package="./text", filter="Odd/[e2]")
@@ -60,6 +62,7 @@ def test_the_number_of_processors_is_no_part_of_a_name(tmp_path: Path) -> None:
         assert _names(parsed_of(ran)) == ["text.BenchmarkOdd/ends-2"]
 
 
+@pytest.mark.long  # compiles several modules; the first test of this file runs one
 def test_a_workspace_has_the_benchmarks_of_all_its_modules(tmp_path: Path) -> None:
     for name in ("first", "second"):
         shutil.copytree(GO_MODULE, tmp_path / name)
@@ -74,6 +77,7 @@ def test_a_workspace_has_the_benchmarks_of_all_its_modules(tmp_path: Path) -> No
     ]
 
 
+@pytest.mark.long  # compiles several modules; the first test of this file runs one
 def test_the_package_of_a_module_with_a_major_version_has_its_own_name(tmp_path: Path) -> None:
     shutil.copytree(GO_MODULE / "text", tmp_path / "module")
     (tmp_path / "module/go.mod").write_text("module example.com/words/v2\n\ngo 1.18\n")
@@ -81,6 +85,7 @@ def test_the_package_of_a_module_with_a_major_version_has_its_own_name(tmp_path:
     assert _names(parsed) == ["text.BenchmarkCountOther"]
 
 
+@pytest.mark.long  # compiles several modules; the first test of this file runs one
 def test_equal_sources_in_two_folders_give_equal_programs_and_each_order_of_functions_another(tmp_path: Path) -> None:
     programs: list[Path] = []
     for side in ("base", "head"):
@@ -98,6 +103,7 @@ def test_equal_sources_in_two_folders_give_equal_programs_and_each_order_of_func
     assert len(contents) == 3
 
 
+@pytest.mark.long  # compiles several modules; the first test of this file runs one
 def test_a_failing_benchmark_leaves_the_others(tmp_path: Path) -> None:
     ran = run("go-bench", tmp_path, module=str(GO_MODULE), package="./broken", flags="-tags=broken")
     parsed = ran.parse()

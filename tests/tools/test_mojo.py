@@ -20,6 +20,7 @@ from perfflow.model.errors import ToolOutputError
 from perfflow.model.readings import Parsed
 from perfflow.tools.adapter import Call
 from perfflow.tools.mojo import mojo_bench
+from tests.long import rest_long
 from tests.tools.flows import result_in, run_flow
 from tests.tools.harness import PROGRAMS, call_of, parsed_of, run, tool, values_by_name
 from tests.tools.mojo_sources import OLD
@@ -277,6 +278,7 @@ def test_a_source_is_built_and_measured(tmp_path: Path) -> None:
         assert found[name, "time"].inner["n"] == 3
 
 
+@pytest.mark.long  # compiles twice
 @pytest.mark.usefixtures("on_path")
 def test_reports_and_a_single_one(tmp_path: Path, programs: Mapping[str, str]) -> None:
     program = programs[REPORTS.stem]
@@ -287,7 +289,7 @@ def test_reports_and_a_single_one(tmp_path: Path, programs: Mapping[str, str]) -
 
 
 @pytest.mark.usefixtures("on_path")
-@pytest.mark.parametrize("case", OLD)
+@pytest.mark.parametrize("case", rest_long(OLD, keep=6))
 def test_an_older_dialect_is_refused_with_what_helps(case: str, tmp_path: Path) -> None:
     source = tmp_path / "old.mojo"
     source.write_text(OLD[case][0])
@@ -311,6 +313,7 @@ def test_variants_of_one_program_each_in_a_process_of_its_own(tmp_path: Path, pr
     assert not any("one process" in warning for row in result["steps"] for warning in row["warnings"])
 
 
+@pytest.mark.long  # compiles twice
 @pytest.mark.usefixtures("on_path")
 def test_a_benchmark_of_a_source_is_profiled_as_it_was_built(tmp_path: Path) -> None:
     shutil.copy(SUMS, tmp_path)
@@ -323,6 +326,7 @@ def test_a_benchmark_of_a_source_is_profiled_as_it_was_built(tmp_path: Path) -> 
     assert {spot["benchmark"] for spot in result["hotspots"]} == {"sum/scalar"}
 
 
+@pytest.mark.long  # compiles a program that has nothing to read
 @pytest.mark.usefixtures("on_path")
 @pytest.mark.parametrize(
     ("source", "said"),

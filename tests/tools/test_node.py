@@ -11,6 +11,7 @@ import pytest
 from perfflow.model.errors import ToolOutputError
 from perfflow.model.readings import Parsed
 from perfflow.tools.adapter import Effort
+from tests.long import rest_long
 from tests.toolchains import needs_node, node_project
 from tests.tools.harness import USAGE, call_of, listed, parsed_of, run, run_call, tool
 
@@ -38,7 +39,7 @@ def _names(parsed: Parsed) -> list[str]:
     return [reading.benchmark for reading in parsed.readings]
 
 
-@pytest.mark.parametrize("file", FILES, ids=str)
+@pytest.mark.parametrize("file", rest_long(FILES), ids=str)
 def test_each_benchmark_is_listed_and_runs_alone(file: str, tmp_path: Path) -> None:
     names = FILES[file]
     call = replace(call_of("node-bench", tmp_path / "out", file=file), effort=Effort.BRIEF)
@@ -68,6 +69,7 @@ def test_a_script_of_typescript_needs_the_loader_of_its_project(tmp_path: Path) 
     assert _names(parsed_of(ran)) == TINYBENCH
 
 
+@pytest.mark.long  # starts node for each benchmark
 def test_a_benchmark_that_throws_leaves_the_others(tmp_path: Path) -> None:
     parsed = run("node-bench", tmp_path / "out", file="bench/failing.js").parse()
     assert _names(parsed) == ["good"]
@@ -87,7 +89,7 @@ def test_why_there_are_no_figures(file: str, reason: str, tmp_path: Path) -> Non
         run("node-bench", tmp_path / "out", file=file).parse()
 
 
-@pytest.mark.parametrize("file", ["bench/words.js", ""])
+@pytest.mark.parametrize("file", rest_long(["bench/words.js", ""]))
 def test_the_profiles_name_what_a_benchmark_calls_with_file_and_line(file: str, tmp_path: Path) -> None:
     suite = replace(call_of("node-bench", tmp_path / "out", file=file), effort=Effort.SAMPLED, chosen=(FILES[file][1],))
     (step,) = tool("node-bench").invocations(suite)

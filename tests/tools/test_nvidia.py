@@ -304,6 +304,7 @@ def test_a_report_is_read_and_nothing_is_run(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.long  # a whole workflow; pages are read in other tests
 def test_a_page_is_read_without_ncu_and_its_kernels_are_judged(tmp_path: Path) -> None:
     shutil.copy(FULL / "ncu.csv", tmp_path / "page.csv")
     step = {"id": "gpu", "uses": "ncu", "with": {"report": "page.csv"}}

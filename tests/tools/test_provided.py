@@ -17,6 +17,7 @@ import pytest
 from tests.cli.shell import ROOT, perfflow, write
 from tests.docs.console import blocks
 from tests.docs.test_documents import copy_of_the_tree
+from tests.long import rest_long
 from tests.tools.lines_adapter import ADAPTER, CONTRACT, GOOD
 
 PAGE = ROOT / "docs" / "writing-a-tool.md"
@@ -75,6 +76,7 @@ def test_what_an_adapter_prints_when_imported_stays_out_of_the_answer(site: Path
     assert "hello from the adapter" in done.stderr
 
 
+@pytest.mark.long  # as the broken ones in this file
 def test_a_name_of_perfflows_own_is_left_aside_and_said(site: Path) -> None:
     assert "warning: ignored: command of lines-tool 1.0" in call("list", site=site).stderr
     shown = json.loads(call("show", "--tool", "command", "--json", site=site).stdout)
@@ -95,13 +97,15 @@ def test_one_measures_like_perfflows_own(site: Path) -> None:
 
 @pytest.mark.parametrize(
     ("name", "reason"),
-    [
-        ("loud", "lines-tool 1.0 (loud), whose import fails: RuntimeError: imported"),
-        ("gone", "whose import fails: ModuleNotFoundError: No module named 'no_such_module'"),
-        ("half", "which is a module and not a perfflow.tools.adapter.Adapter: name it as `MODULE:ADAPTER`"),
-        ("later", "which is written for interface 2: this perfflow supports 1"),
-        ("both", "both first-tool 1.0 and second-tool 1.0 provide it"),
-    ],
+    rest_long(
+        [
+            ("loud", "lines-tool 1.0 (loud), whose import fails: RuntimeError: imported"),
+            ("gone", "whose import fails: ModuleNotFoundError: No module named 'no_such_module'"),
+            ("half", "which is a module and not a perfflow.tools.adapter.Adapter: name it as `MODULE:ADAPTER`"),
+            ("later", "which is written for interface 2: this perfflow supports 1"),
+            ("both", "both first-tool 1.0 and second-tool 1.0 provide it"),
+        ],
+    ),
 )
 def test_a_broken_one_is_an_error_by_name_and_nothing_else_breaks(name: str, reason: str, site: Path) -> None:
     write(site.parent, f"stages: {{baseline: [{{id: x, uses: {name}, with: {{command: 'true'}}}}]}}\n")
@@ -158,17 +162,19 @@ HIDES = 'Invocation(("sh", "-c", "\\"$@\\" || true", "sh", *call.command), stdou
 
 @pytest.mark.parametrize(
     ("changes", "fails"),
-    [
-        ({KEPT: WRITES}, ()),
-        # The exit status is 0, but the files show the failure.
-        ({KEPT: HIDES}, ()),
-        # Outputs of an earlier run are read as those of this one.
-        ({KEPT: WRITES, OUTPUTS: "    return ()"}, ("does_nothing",)),
-        ({READ: "data = {'time': 1.0}"}, ("missing_output", "cut_output", "nonsense")),
-        ({READ: "data = json.loads((call.folder / 'out.json').read_text())"}, ("nonsense", "cut_output")),
-        ({KEPT: "Invocation(call.command)"}, ("real_run",)),
-        ({'builtin_metrics("time")': "{}"}, ("sample_parses", "real_run")),
-    ],
+    rest_long(
+        [
+            ({KEPT: WRITES}, ()),
+            # The exit status is 0, but the files show the failure.
+            ({KEPT: HIDES}, ()),
+            # Outputs of an earlier run are read as those of this one.
+            ({KEPT: WRITES, OUTPUTS: "    return ()"}, ("does_nothing",)),
+            ({READ: "data = {'time': 1.0}"}, ("missing_output", "cut_output", "nonsense")),
+            ({READ: "data = json.loads((call.folder / 'out.json').read_text())"}, ("nonsense", "cut_output")),
+            ({KEPT: "Invocation(call.command)"}, ("real_run",)),
+            ({'builtin_metrics("time")': "{}"}, ("sample_parses", "real_run")),
+        ],
+    ),
 )
 def test_bad_adapters_do_not(changes: dict[str, str], fails: tuple[str, ...], site: Path) -> None:
     module = site / "lines_adapter.py"

@@ -13,6 +13,7 @@ import pytest
 
 from perfflow.model.errors import ToolOutputError
 from perfflow.model.stacks import read_folded
+from tests.long import rest_long
 from tests.tools.flows import run_flow
 from tests.tools.harness import PROGRAMS, PYTHON, USAGE, Ran, call_of, failure_seen, parsed_of, run, tool, values_of
 
@@ -66,7 +67,9 @@ def test_perf_stat(built: Built, tmp_path: Path) -> None:
     assert values["page_faults"] >= 1
 
 
-@pytest.mark.parametrize("options", [{}, {"native": True}, {"gil": True}, {"subprocesses": True}], ids=str)
+@pytest.mark.parametrize(
+    "options", rest_long([{}, {"native": True}, {"gil": True}, {"subprocesses": True}], keep=2), ids=str
+)
 def test_py_spy(options: dict[str, Any], tmp_path: Path) -> None:
     ran = run("py-spy", tmp_path, PYTHON, HOT_PY, "200", **options)
     parsed = parsed_of(ran)
@@ -115,6 +118,7 @@ def test_what_is_not_python_is_refused_before_it_runs(name: str, command: tuple[
         run(name, tmp_path, *command)
 
 
+@pytest.mark.long  # as perf under its contract
 def test_perf_finds_what_rust_inlined(built: Built, tmp_path: Path) -> None:
     parsed = parsed_of(run("perf", tmp_path, built["tasks"], "1000000", frequency=4999))
     first = parsed.hotspots[0]
@@ -232,6 +236,7 @@ def test_strace_says_what_to_do_where_tracing_is_refused(tmp_path: Path) -> None
         tool("strace").parse(call, USAGE)
 
 
+@pytest.mark.long  # as iostat under its contract
 def test_iostat_sees_the_machine_while_the_command_runs(tmp_path: Path) -> None:
     ran = run("iostat", tmp_path, "/bin/sleep", "2.4")
     parsed = parsed_of(ran)

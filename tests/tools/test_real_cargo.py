@@ -94,6 +94,7 @@ def test_criterion(crate: Path, tmp_path: Path) -> None:
     assert not list(call.folder.rglob("base")) + list(call.folder.rglob("change"))
 
 
+@pytest.mark.long  # cheaper tests in this file run the same tool
 def test_criterion_and_libtest_by_cpu_time(crate: Path, tmp_path: Path, cpu_clock_library: Path) -> None:
     call = replace(_built(crate, tmp_path, bench=["conductor", "plain"]), cpu_clock=cpu_clock_library)
     found = _measured(call)
@@ -116,6 +117,7 @@ def test_criterion_and_libtest_by_cpu_time(crate: Path, tmp_path: Path, cpu_cloc
         assert bounded & {*CONDUCTOR, "mixes"} == known
 
 
+@pytest.mark.long  # cheaper tests in this file run the same tool
 def test_elapsed_time_of_criterion_without_the_turns_of_another_process(
     crate: Path, tmp_path: Path, cpu_clock_library: Path
 ) -> None:
@@ -132,6 +134,7 @@ def test_elapsed_time_of_criterion_without_the_turns_of_another_process(
     assert _is_rate(found, CONDUCTOR[0], 4096, "throughput")
 
 
+@pytest.mark.long  # cheaper tests in this file run the same tool
 def test_odd_names_run_alone(crate: Path, tmp_path: Path) -> None:
     call = _built(crate, tmp_path, bench=["odd"])
     names = _names(call)
@@ -140,6 +143,7 @@ def test_odd_names_run_alone(crate: Path, tmp_path: Path) -> None:
         assert _measured_names(replace(call, chosen=(name,))) == {name}
 
 
+@pytest.mark.long  # cheaper tests in this file run the same tool
 def test_several_of_two_executables(crate: Path, tmp_path: Path) -> None:
     call = _built(crate, tmp_path, bench=["odd", "plain"])
     names = _names(call)
@@ -147,6 +151,7 @@ def test_several_of_two_executables(crate: Path, tmp_path: Path) -> None:
     assert _measured_names(replace(call, chosen=chosen)) == set(chosen)
 
 
+@pytest.mark.long  # cheaper tests in this file run the same tool
 def test_libtest_and_ids_that_two_targets_share(crate: Path, tmp_path: Path) -> None:
     call = _built(crate, tmp_path, bench=["odd", "plain"], filter="shared|mixes")
     assert _names(call) == ["shared"]
@@ -157,6 +162,7 @@ def test_libtest_and_ids_that_two_targets_share(crate: Path, tmp_path: Path) -> 
     assert _is_rate(_measured(call), "mixes", 800, "throughput", rel=0.1)
 
 
+@pytest.mark.long  # cheaper tests in this file run the same tool
 def test_two_packages_with_a_target_of_the_same_name(crate: Path, tmp_path: Path) -> None:
     call = _built(crate, tmp_path, workspace=True, bench="conductor", filter="overhead|second")
     names = {"hot-loop/conductor/conductor/overhead", "second/conductor/conductor/overhead", "second"}
@@ -279,6 +285,7 @@ def test_a_feature_that_doubles_the_work_is_a_regression(project: Project, crate
     assert (row.change.value or 0) > 0.5
 
 
+@pytest.mark.long  # cheaper tests in this file run the same tool
 def test_a_setting_that_changes_nothing_is_told_as_identical(project: Project, crate: Path) -> None:
     lone = _without_criterion(crate, project.folder)
     # Each side has its own build folder, since the variable can affect the build.
@@ -306,6 +313,7 @@ def test_every_second_call_twice_as_slow_is_a_regression(project: Project, uneve
     assert (row.decision, row.level) == ("regressed", "action")
 
 
+@pytest.mark.long  # cheaper tests in this file run the same tool
 def test_a_slow_benchmark_has_few_samples_in_a_process(uneven: Path, tmp_path: Path) -> None:
     call = replace(_built(uneven, tmp_path / "out", bench="other"), chosen=("uneven/calls",))
     paces = (None, Pace(0.03, 0.3), Pace(1e-6, 0.1))
@@ -313,6 +321,7 @@ def test_a_slow_benchmark_has_few_samples_in_a_process(uneven: Path, tmp_path: P
     assert found == [10, 10, 100]
 
 
+@pytest.mark.long  # cheaper tests in this file run the same tool
 def test_a_slow_benchmark_that_sets_its_own_sample_size_is_measured_quickly(uneven: Path, tmp_path: Path) -> None:
     call = replace(_built(uneven, tmp_path / "out", bench="other"), chosen=("uneven/calls",))
     first = _measured(call, {"OWN_SIZE": "yes"})["uneven/calls", "time"]
@@ -350,6 +359,7 @@ def _each(call: Call, counts: tuple[int, ...], folder: Path, profiler: str = "ca
     return (more - less) / (many - few)
 
 
+@pytest.mark.long  # cheaper tests in this file run the same tool
 @needs_valgrind
 def test_an_iteration_costs_the_same_every_time_and_nothing_but_itself(crate: Path, tmp_path: Path) -> None:
     """Of a group that sets everything itself, with each way of timing."""
@@ -377,6 +387,7 @@ def test_an_iteration_of_libtest(crate: Path, tmp_path: Path) -> None:
     assert BENCH.suite.iteration_counts(replace(call, clock=None), 1e-6) == ()
 
 
+@pytest.mark.long  # cheaper tests in this file run the same tool
 @needs_valgrind
 def test_it_is_built_again_with_lines_and_what_it_depends_on_is_not(crate: Path, tmp_path: Path) -> None:
     call = _built(crate, tmp_path / "built", bench="odd")
@@ -408,6 +419,7 @@ def sorts(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         yield Path(shutil.copytree(SORTS, place / "crate"))
 
 
+@pytest.mark.long  # cheaper tests in this file run the same tool
 @needs_cargo
 def test_divan_all_together_and_each_alone(sorts: Path, tmp_path: Path, cpu_clock_library: Path) -> None:
     call = _built(sorts, tmp_path)
@@ -438,6 +450,7 @@ def test_several_numbers_of_threads_of_divan(sorts: Path, tmp_path: Path) -> Non
     assert set(_measured(call, {"DIVAN_THREADS": "2"})) == {("plain", "time")}
 
 
+@pytest.mark.long  # cheaper tests in this file run the same tool
 @needs_cargo
 @needs_valgrind
 @pytest.mark.parametrize(

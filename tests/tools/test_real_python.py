@@ -17,6 +17,7 @@ import pytest
 from perfflow.model.errors import ToolOutputError
 from perfflow.model.readings import Hotspot, Parsed
 from perfflow.model.stacks import read_folded
+from tests.long import rest_long
 from tests.tools.harness import PROGRAMS, PYTHON, USAGE, Ran, call_of, failure_seen, parsed_of, run, tool, values_of
 from tests.tools.lies import ALLOWING
 
@@ -121,6 +122,7 @@ def test_memory_profiler_over_time(tmp_path: Path) -> None:
     assert values_of(parsed)["rss_sampled"] > 80_000_000
 
 
+@pytest.mark.long  # memory_profiler takes seconds; its contract runs it as well
 def test_memory_profiler_by_line(tmp_path: Path) -> None:
     parsed = parsed_of(run("memory-profiler", tmp_path, PYTHON, GROWS, "1", profile=["__main__"]))
     first = parsed.hotspots[0]
@@ -137,6 +139,7 @@ def test_memray_counts_the_same_every_time(tree: Path) -> None:
     assert 7_000_000 < first["heap_peak"] <= first["alloc"] < 7_500_000
 
 
+@pytest.mark.long  # many runs of memray
 def test_memray_names_the_lines_that_ask(tmp_path: Path) -> None:
     parsed = parsed_of(run("memray", tmp_path, PYTHON, GROWS, "50", "0", "1"))
     wasting, keeping = parsed.hotspots[:2]
@@ -151,6 +154,7 @@ def test_memray_names_the_lines_that_ask(tmp_path: Path) -> None:
     assert 50_000_000 < max(parsed.memory.held) < 51_300_000
 
 
+@pytest.mark.long  # many runs of memray
 def test_memray_of_what_python_keeps_in_arenas(tmp_path: Path) -> None:
     program = ("-c", "x = [str(i) for i in range(10_000)]")
     few = values_of(parsed_of(run("memray", tmp_path / "few", PYTHON, *program)))
@@ -159,6 +163,7 @@ def test_memray_of_what_python_keeps_in_arenas(tmp_path: Path) -> None:
     assert all_of_them["allocs"] > 10_000
 
 
+@pytest.mark.long  # many runs of memray
 def test_memray_of_forked_children(tmp_path: Path) -> None:
     program = ("-c", "import os; x = 'x' * 1_000_000; os.fork() or bytes(3_000_000)")
     alone = values_of(parsed_of(run("memray", tmp_path / "alone", PYTHON, *program)))
@@ -210,6 +215,7 @@ def test_scalene_time_by_function(tmp_path: Path) -> None:
     assert parsed.costs[0].function == "inner"
 
 
+@pytest.mark.long  # cheaper tests in this file run the same tool
 def test_scalene_memory_by_function(tmp_path: Path) -> None:
     parsed = parsed_of(run("scalene", tmp_path, PYTHON, COPIES_PY, "150"))
     causes = {spot.location: spot.cause for spot in parsed.hotspots}
@@ -220,6 +226,7 @@ def test_scalene_memory_by_function(tmp_path: Path) -> None:
     assert "allocated" not in causes["looped"]
 
 
+@pytest.mark.long  # cheaper tests in this file run the same tool
 def test_scalene_names_decorated_functions_and_modules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "pkg").mkdir()
     (tmp_path / "pkg" / "work.py").write_text(
@@ -233,7 +240,7 @@ def test_scalene_names_decorated_functions_and_modules(tmp_path: Path, monkeypat
     assert parsed.hotspots[0].file == str(tmp_path / "pkg" / "work.py")
 
 
-@pytest.mark.parametrize("memory", [False, True])
+@pytest.mark.parametrize("memory", rest_long([False, True]))
 def test_the_program_sees_what_it_sees_without_scalene(memory: bool, tmp_path: Path) -> None:
     (tmp_path / "shown.py").write_text(SHOWN)
     words = [PYTHON, "-X", "utf8", "shown.py", "--memory", "a b"]
@@ -248,18 +255,19 @@ def test_the_program_sees_what_it_sees_without_scalene(memory: bool, tmp_path: P
     assert [place for place in path if "/scalene" not in place] == wanted[1]
 
 
-@pytest.mark.parametrize("memory", [False, True])
+@pytest.mark.parametrize("memory", rest_long([False, True]))
 def test_scalene_of_a_program_that_exits_with_nothing_has_not_failed(memory: bool, tmp_path: Path) -> None:
     (tmp_path / "main.py").write_text("import sys\nfor n in range(9_000_000): n * n\nsys.exit()\n")
     parsed_of(run("scalene", tmp_path, PYTHON, str(tmp_path / "main.py"), memory=memory))
 
 
-@pytest.mark.parametrize("how", ["raises", "is killed", "is missing"])
+@pytest.mark.parametrize("how", rest_long(["raises", "is killed", "is missing"]))
 def test_scalene_of_a_program_that_fails(how: str, tmp_path: Path) -> None:
     words = ("missing.py",) if how == "is missing" else (COPIES_PY, "20", how)
     assert failure_seen(run("scalene", tmp_path, PYTHON, *words, memory=False))
 
 
+@pytest.mark.long  # cheaper tests in this file run the same tool
 def test_scalene_of_an_interrupted_program_is_not_believed(tmp_path: Path) -> None:
     call = call_of("scalene", tmp_path, PYTHON, str(PROGRAMS / "serve.py"), "60", memory=False)
     (step,) = tool("scalene").invocations(call)
@@ -327,7 +335,9 @@ def _samples(ran: Ran) -> int:
     return sum(read_folded((ran.call.folder / "stacks.folded").read_text()).values())
 
 
-@pytest.mark.parametrize("options", [{}, {"format": "speedscope"}, {"native": True}, {"nonblocking": True}], ids=str)
+@pytest.mark.parametrize(
+    "options", rest_long([{}, {"format": "speedscope"}, {"native": True}, {"nonblocking": True}]), ids=str
+)
 def test_py_spy_records_a_running_process_for_a_while(options: dict[str, Any], served: int, tmp_path: Path) -> None:
     ran = run("py-spy", tmp_path, pid=served, duration="1s", **options)
     parsed = parsed_of(ran)
@@ -360,6 +370,7 @@ def test_py_spy_sees_threads_that_wait_if_it_is_told_to(served: int, tmp_path: P
     assert any("Event.wait (threading.py)" in stack for stack in stacks)
 
 
+@pytest.mark.long  # cheaper tests in this file run the same tool
 def test_py_spy_of_a_process_that_ends_meanwhile(tmp_path: Path) -> None:
     with _ready(SERVE_PY, "1.5") as pid:
         ran = run("py-spy", tmp_path, pid=pid, duration="60s")

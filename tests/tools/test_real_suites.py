@@ -16,6 +16,7 @@ import pytest
 from perfflow.model.errors import ToolOutputError
 from perfflow.model.readings import BATCH, Parsed, Reading
 from perfflow.tools.adapter import Call, Effort, Pace
+from tests.long import rest_long
 from tests.session.project import Project
 from tests.tools.harness import (
     PROGRAMS,
@@ -99,7 +100,7 @@ def test_pytest_benchmark_lists_what_it_would_run(suite: Path) -> None:
     assert {path.name for path in suite.iterdir()} <= {"speed.py", "out", "__pycache__"}
 
 
-@pytest.mark.parametrize("chosen", [(IDS[1],), (IDS[2],), (IDS[2], IDS[0], IDS[1])], ids=str)
+@pytest.mark.parametrize("chosen", rest_long([(IDS[2], IDS[0], IDS[1]), (IDS[1],), (IDS[2],)], one_name=True), ids=str)
 def test_pytest_benchmark_runs_those_chosen_in_their_order(chosen: tuple[str, ...], suite: Path) -> None:
     call = replace(_pytest(suite, args=FAST, select="nothing"), chosen=chosen, effort=Effort.BRIEF)
     assert tuple(_times(_parsed("pytest-benchmark", call))) == chosen
@@ -174,6 +175,7 @@ def test_every_second_call_twice_as_slow_is_a_regression(tmp_path: Path, monkeyp
     assert (row.statistic, row.decision, row.level) == ("capped mean", "regressed", "action")
 
 
+@pytest.mark.long  # waits for a slow test
 def test_a_slow_test_has_few_rounds(tmp_path: Path) -> None:
     (tmp_path / "test_nap.py").write_text("import time\ndef test_nap(benchmark): benchmark(time.sleep, 0.2)\n")
     call = replace(_pytest(tmp_path, paths=str(tmp_path)), effort=Effort.BRIEF)
@@ -184,6 +186,7 @@ def test_a_slow_test_has_few_rounds(tmp_path: Path) -> None:
     assert rounds == [1, 2, 5]
 
 
+@pytest.mark.long  # one more layout of a project of pytest-benchmark
 def test_pytest_benchmark_below_the_folder_of_its_settings(suite: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (suite / "pytest.ini").write_text("[pytest]\naddopts = --benchmark-disable -p no:randomly\n")
     below = suite / "deep" / "er"
@@ -198,6 +201,7 @@ def test_pytest_benchmark_below_the_folder_of_its_settings(suite: Path, monkeypa
     assert list(_times(parsed_of(run_call("pytest-benchmark", alone)))) == names[:1]
 
 
+@pytest.mark.long  # one more layout of a project of pytest-benchmark
 def test_pytest_benchmark_finds_modules_of_the_current_folder(suite: Path) -> None:
     (suite / "beside.py").write_text("def work():\n    return 1\n")
     text = "import beside\ndef test_work(benchmark):\n    print('noise')\n    assert benchmark(beside.work)\n"
@@ -209,22 +213,27 @@ def test_pytest_benchmark_finds_modules_of_the_current_folder(suite: Path) -> No
 
 @pytest.mark.parametrize(
     ("options", "reason"),
-    [
-        ({"select": "nowhere"}, "none matches"),
-        ({"select": "skipped"}, "all were skipped"),
-        ({"select": "without_timing", "args": ["--benchmark-disable"]}, "none matches"),
-        ({"select": "a b"}, "pytest did not start: Wrong expression"),
-        ({"paths": "nowhere.py"}, "pytest did not start: file or directory not found"),
-        ({"args": "--nonsense"}, "pytest did not start: unrecognized arguments: --nonsense"),
-        ({"args": ["-p", "no:benchmark"]}, "pytest-benchmark is not installed"),
-    ],
+    rest_long(
+        [
+            ({"select": "nowhere"}, "none matches"),
+            ({"select": "skipped"}, "all were skipped"),
+            ({"select": "without_timing", "args": ["--benchmark-disable"]}, "none matches"),
+            ({"select": "a b"}, "pytest did not start: Wrong expression"),
+            ({"paths": "nowhere.py"}, "pytest did not start: file or directory not found"),
+            ({"args": "--nonsense"}, "pytest did not start: unrecognized arguments: --nonsense"),
+            ({"args": ["-p", "no:benchmark"]}, "pytest-benchmark is not installed"),
+        ],
+        keep=3,
+    ),
     ids=str,
 )
 def test_pytest_benchmark_without_benchmarks(options: dict[str, Any], reason: str, suite: Path) -> None:
     assert reason in why("pytest-benchmark", _pytest(suite, **options))
 
 
-@pytest.mark.parametrize("body", ["assert not benchmark(len, [])  # wrong\n    assert 0", "benchmark(int, 'x')", "1 +"])
+@pytest.mark.parametrize(
+    "body", rest_long(["assert not benchmark(len, [])  # wrong\n    assert 0", "benchmark(int, 'x')", "1 +"])
+)
 def test_pytest_benchmark_of_a_failing_test(body: str, suite: Path) -> None:
     (suite / "test_bad.py").write_text(f"def test_bad(benchmark):\n    {body}\n")
     assert "pytest reports: " in why("pytest-benchmark", _pytest(suite, paths=["speed.py", "test_bad.py"], args=FAST))
@@ -237,6 +246,7 @@ def test_pytest_benchmark_without_pytest(suite: Path) -> None:
     assert "pip install pytest" in (call.folder / "stderr").read_text()
 
 
+@pytest.mark.long  # many runs of pytest
 def test_pytest_benchmark_lists_nothing(suite: Path) -> None:
     assert listed("pytest-benchmark", _pytest(suite, select="without_timing")) == (5, [])
     assert listed("pytest-benchmark", _pytest(suite, select="skipped")) == (5, [])
@@ -246,6 +256,7 @@ def test_pytest_benchmark_lists_nothing(suite: Path) -> None:
     assert not names
 
 
+@pytest.mark.long  # one more layout of a project of pytest-benchmark
 def test_pytest_benchmark_outside_the_current_folder(suite: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     elsewhere = suite / "elsewhere"
     elsewhere.mkdir()
@@ -325,6 +336,7 @@ def test_alone(benchmark):
 """
 
 
+@pytest.mark.long  # many runs of pytest
 def test_pytest_benchmark_by_group(suite: Path) -> None:
     (suite / "grouped.py").write_text(GROUPED)
     call = _pytest(suite, paths="grouped.py", groups=["parse"], args=FAST)
@@ -359,7 +371,7 @@ def test_without(benchmark):
 """
 
 
-@pytest.mark.parametrize("name", ["test_plain", "test_pedantic", "test_without"])
+@pytest.mark.parametrize("name", rest_long(["test_plain", "test_pedantic", "test_without"]))
 def test_a_benchmark_runs_a_fixed_number_of_times(name: str, tmp_path: Path) -> None:
     (tmp_path / "bench_it.py").write_text(SUITE)
     (tmp_path / "none.ini").write_text("[pytest]\n")
@@ -503,7 +515,11 @@ def test_pyperf_script(tmp_path: Path) -> None:
     assert (ran.call.folder / "check.txt").read_text()
 
 
-@pytest.mark.parametrize("chosen", [*((name,) for name in IN_SCRIPT), (IN_SCRIPT[2], IN_SCRIPT[0])], ids=str)
+@pytest.mark.parametrize(
+    "chosen",
+    rest_long([(IN_SCRIPT[2], IN_SCRIPT[0]), *((name,) for name in IN_SCRIPT)], keep=2, one_name=True),
+    ids=str,
+)
 def test_pyperf_runs_those_chosen_briefly_in_the_order_of_the_script(chosen: tuple[str, ...], tmp_path: Path) -> None:
     call = replace(_call("pyperf", tmp_path, script=SCRIPT), chosen=chosen, effort=Effort.BRIEF)
     again = replace(call, folder=tmp_path / "again", pace=Pace(1e-5, 0.1))
@@ -549,7 +565,7 @@ def test_pyperf_runs_briefly_in_one_process(tmp_path: Path) -> None:
     assert (tmp_path / "started").read_text() == "x"
 
 
-@pytest.mark.parametrize("brief", [True, False])
+@pytest.mark.parametrize("brief", rest_long([True, False]))
 def test_pyperf_measures_the_first_of_two_benchmarks_of_one_name(brief: bool, tmp_path: Path) -> None:
     (tmp_path / "bench.py").write_text("import pyperf\nr = pyperf.Runner()\nfor n in 'aba': r.timeit(n, 'pass')\n")
     call = _call("pyperf", tmp_path, script=str(tmp_path / "bench.py"), args=SHORT)
@@ -629,7 +645,9 @@ def test_asv_lists_what_it_would_measure(demo: dict[str, Any], tmp_path: Path) -
 
 
 @pytest.mark.parametrize(
-    "chosen", [(SORTED[1],), ("demo.Cached.time_hash",), ("demo.Cached.time_hash", SORTED[1])], ids=str
+    "chosen",
+    rest_long([("demo.Cached.time_hash", SORTED[1]), (SORTED[1],), ("demo.Cached.time_hash",)], one_name=True),
+    ids=str,
 )
 def test_asv_runs_those_chosen_in_their_order(chosen: tuple[str, ...], demo: dict[str, Any], tmp_path: Path) -> None:
     call = replace(_call("asv", tmp_path, **demo), chosen=chosen, effort=Effort.BRIEF, pace=Pace(1e-6, 0.1))

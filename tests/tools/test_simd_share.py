@@ -24,6 +24,7 @@ from perfflow.model.errors import ToolOutputError
 from perfflow.model.readings import Parsed
 from perfflow.tools.linux import simd_share
 from perfflow.tools.linux.simd_share import Arithmetic, Flow, InstructionSet
+from tests.long import rest_long
 from tests.tools.flows import result_in, run_flow
 from tests.tools.harness import PROGRAMS, parsed_of, run, values_of
 from tests.tools.tables import answers, refused_by
@@ -239,7 +240,9 @@ def test_a_scalar_loop_of_c(measure: Measure, tmp_path: Path) -> None:
     assert re.match(r"\d scalar arithmetic instructions? in the loop of \d+\b.*; estimate\Z", first.cause)
 
 
-@pytest.mark.parametrize("linked", [["-pie"], ["-no-pie"], ["-static"], ["-static-pie"], ["-s"]], ids=str)
+@pytest.mark.parametrize(
+    "linked", rest_long([["-pie"], ["-no-pie"], ["-static"], ["-static-pie"], ["-s"]], keep=2), ids=str
+)
 def test_a_vectorized_loop_of_c(linked: list[str], measure: Measure, tmp_path: Path) -> None:
     parsed = measure(_compiled(tmp_path, *VECTOR, *linked), "1000000")
     assert values_of(parsed)["simd_share"] > 0.9
@@ -261,6 +264,7 @@ def test_names_that_look_like_perf_s_own_text(measure: Measure, tmp_path: Path) 
     assert values_of(parsed)["simd_share"] == 0
 
 
+@pytest.mark.long  # as loops of C, which other tests of this file compile
 def test_a_library_that_is_mapped_while_it_runs(measure: Measure, tmp_path: Path) -> None:
     _compiled(tmp_path, *VECTOR, "-shared", "-fPIC", "-DSHARED")
     parsed = measure(sys.executable, "-c", CALLS, str(tmp_path / "saxpy"))
@@ -268,6 +272,7 @@ def test_a_library_that_is_mapped_while_it_runs(measure: Measure, tmp_path: Path
     assert any("an interpreter, whose" in text for text in parsed.warnings)
 
 
+@pytest.mark.long  # as loops of C, which other tests of this file compile
 @pytest.mark.parametrize(
     # A sum of floats in program order cannot be vectorized.
     ("loop", "rounds", "low", "high"),
@@ -295,6 +300,7 @@ def test_integers_have_no_share(measure: Measure, tmp_path: Path) -> None:
     assert any(text.startswith("simd_share is undefined") for text in parsed.warnings)
 
 
+@pytest.mark.long  # as loops of C, which other tests of this file compile
 def test_python_is_the_interpreter_s_code(measure: Measure) -> None:
     code = "s = 0.0\nfor i in range(3000000): s += i * 0.5"
     parsed = measure(sys.executable, "-c", code)

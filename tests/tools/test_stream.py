@@ -23,6 +23,7 @@ from perfflow.model.errors import ToolOutputError
 from perfflow.model.readings import Parsed
 from perfflow.tools.linux import stream
 from perfflow.tools.linux.drivers import stream_run
+from tests.long import rest_long
 from tests.tools.flows import result_in, run_flow
 from tests.tools.harness import USAGE, call_of, parsed_of, run, start, why
 
@@ -311,7 +312,7 @@ def _instructions(program: Path, function: str) -> list[str]:
 
 
 @pytest.mark.skipif(not X86, reason="instructions of x86_64")
-@pytest.mark.parametrize("set_", SETS)
+@pytest.mark.parametrize("set_", rest_long(SETS, keep=4))
 @pytest.mark.parametrize("compiler", COMPILERS)
 def test_every_chain_is_packed_and_none_is_folded_away(compiler: str, set_: str, tmp_path: Path) -> None:
     flags, packed, register = SETS[set_]
@@ -371,7 +372,7 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize("right", WRONG)
+@pytest.mark.parametrize("right", rest_long(WRONG, keep=2))
 def test_a_wrong_result_is_no_peak(right: str, tmp_path: Path) -> None:
     text = SOURCE.read_text()
     assert text.count(right) == 1

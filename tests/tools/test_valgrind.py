@@ -17,6 +17,7 @@ from pydantic import ValidationError
 
 from perfflow.model.errors import ToolOutputError
 from perfflow.tools.valgrind import callgrind, massif
+from tests.long import rest_long
 from tests.tools.harness import DATA, PYTHON, Ran, call_of, failure_seen, parsed_of, run, tool, values_of
 from tests.tools.tables import answers, parsed_from, refusals
 
@@ -327,7 +328,7 @@ def _annotated(path: Path) -> Counter[str]:
 
 
 # After `calls=0`, which occurs in parts of a run, the annotator counts the callee's cost as the caller's own.
-@pytest.mark.parametrize("name", ["hot", "allocs", "leaks"])
+@pytest.mark.parametrize("name", rest_long(["hot", "allocs", "leaks"]))
 def test_callgrind_counts_as_its_annotator_does(name: str, built: Built, tmp_path: Path) -> None:
     ran = run("callgrind", tmp_path, built[name])
     (file,) = ran.adapter.outputs(ran.call)
@@ -373,6 +374,7 @@ def test_callgrind_counts_what_came_before_a_fork_once(built: Built, tmp_path: P
     assert parsed.warnings == ("2 processes ran; instructions are summed over them",)
 
 
+@pytest.mark.long  # as calls of one process
 def test_callgrind_follows_children(built: Built, tmp_path: Path) -> None:
     alone = _instructions(tmp_path / "alone", built["hot"], "100000")
     twice = f"{built['hot']} 100000; {built['hot']} 100000; true"
@@ -388,12 +390,14 @@ def test_callgrind_of_python_repeats_with_fixed_hashes(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("name", "flags", "warning"),
-    [
-        ("callgrind", ("-SE",), "PYTHONHASHSEED"),
-        ("cachegrind", ("-SE",), "PYTHONHASHSEED"),
-        ("dhat", ("-SE",), "PYTHONMALLOC"),
-        ("massif", ("-S", "-Wd", "-uE"), "-E or -I"),
-    ],
+    rest_long(
+        [
+            ("callgrind", ("-SE",), "PYTHONHASHSEED"),
+            ("cachegrind", ("-SE",), "PYTHONHASHSEED"),
+            ("dhat", ("-SE",), "PYTHONMALLOC"),
+            ("massif", ("-S", "-Wd", "-uE"), "-E or -I"),
+        ]
+    ),
 )
 def test_python_that_ignores_its_environment_is_pointed_out(
     name: str, flags: tuple[str, ...], warning: str, tmp_path: Path
@@ -440,20 +444,23 @@ def test_cachegrind_simulates_the_caches_it_is_told(built: Built, tmp_path: Path
 
 @pytest.mark.parametrize(
     ("name", "words", "options", "values"),
-    [
-        # valgrind counts 8 B per block for malloc's own bookkeeping.
-        ("massif", ("hot", "1000"), {}, {"heap_peak": 1_500_016}),
-        ("massif", ("leaks",), {}, {"heap_peak": 1_000_008}),
-        ("dhat", ("hot", "1000"), {}, {"alloc": 1_500_000, "allocs": 2, "heap_peak": 1_500_000}),
-        ("dhat", ("forks",), {}, {"alloc": 6_000_000, "allocs": 3, "heap_peak": 5_000_000}),
-        ("dhat", ("allocs",), {"within": "hot_path"}, {"alloc": 4096, "allocs": 1}),
-        ("dhat", ("allocs",), {"within": "hot*"}, {"alloc": 4096, "allocs": 1}),
-        ("dhat", ("allocs",), {"within": "area::Maker::operator()"}, {"alloc": 28, "allocs": 1}),
-        ("dhat", ("allocs",), {"within": "inlined"}, {"alloc": 5, "allocs": 1}),
-        ("dhat", ("allocs",), {"within": "s?all"}, {"alloc": 5, "allocs": 1}),
-        ("dhat", ("allocs",), {"within": "start"}, {"alloc": 3, "allocs": 1}),
-        ("dhat", ("allocs",), {"within": "main"}, {"alloc": 4096 + 28 + 5 + 3, "allocs": 4}),
-    ],
+    rest_long(
+        [
+            # valgrind counts 8 B per block for malloc's own bookkeeping.
+            ("massif", ("hot", "1000"), {}, {"heap_peak": 1_500_016}),
+            ("massif", ("leaks",), {}, {"heap_peak": 1_000_008}),
+            ("dhat", ("hot", "1000"), {}, {"alloc": 1_500_000, "allocs": 2, "heap_peak": 1_500_000}),
+            ("dhat", ("forks",), {}, {"alloc": 6_000_000, "allocs": 3, "heap_peak": 5_000_000}),
+            ("dhat", ("allocs",), {"within": "hot_path"}, {"alloc": 4096, "allocs": 1}),
+            ("dhat", ("allocs",), {"within": "hot*"}, {"alloc": 4096, "allocs": 1}),
+            ("dhat", ("allocs",), {"within": "area::Maker::operator()"}, {"alloc": 28, "allocs": 1}),
+            ("dhat", ("allocs",), {"within": "inlined"}, {"alloc": 5, "allocs": 1}),
+            ("dhat", ("allocs",), {"within": "s?all"}, {"alloc": 5, "allocs": 1}),
+            ("dhat", ("allocs",), {"within": "start"}, {"alloc": 3, "allocs": 1}),
+            ("dhat", ("allocs",), {"within": "main"}, {"alloc": 4096 + 28 + 5 + 3, "allocs": 4}),
+        ],
+        keep=4,
+    ),
     ids=str,
 )
 def test_heaps_are_counted_exactly(
@@ -500,6 +507,7 @@ def test_massif_with_stacks_and_a_folder_with_a_percent_sign(built: Built, tmp_p
     assert values_of(parsed)["heap_peak"] > 1_500_016
 
 
+@pytest.mark.long  # many runs of Python under Valgrind
 @pytest.mark.parametrize(
     ("name", "metric", "count", "least"), [("massif", "heap_peak", 50_000, 30), ("dhat", "allocs", 5000, 0.998)]
 )
@@ -511,7 +519,7 @@ def test_small_objects_of_python_are_seen(name: str, metric: str, count: int, le
     assert large[metric] - small[metric] > count * least
 
 
-@pytest.mark.parametrize("within", ["hot", "path", "Hot_path", "hot_path."])
+@pytest.mark.parametrize("within", rest_long(["hot", "path", "Hot_path", "hot_path."], keep=2))
 def test_dhat_within_what_is_not_there(within: str, built: Built, tmp_path: Path) -> None:
     with pytest.raises(ToolOutputError, match="no function of the program matches"):
         run("dhat", tmp_path, built["allocs"], within=within).parse()
@@ -524,7 +532,7 @@ TASKS = {
 }
 
 
-@pytest.mark.parametrize("within", TASKS)
+@pytest.mark.parametrize("within", rest_long(TASKS, keep=2))
 def test_dhat_within_functions_that_rust_inlines(within: str, built: Built, tmp_path: Path) -> None:
     parsed = parsed_of(run("dhat", tmp_path, built["tasks"], "1000", within=within))
     assert values_of(parsed)["allocs"] == TASKS[within]

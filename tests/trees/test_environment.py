@@ -8,6 +8,8 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 from perfflow.trees.python_layout import environment
 from perfflow.trees.repository import Repository
 from perfflow.trees.slots import Slot, Slots
@@ -70,6 +72,7 @@ def test_git_in_a_slot_is_about_the_tree_there(
     assert run(slots.a, "git", "branch", "--list", "mine") == ""
 
 
+@pytest.mark.long  # compiles with cargo
 @needs_cargo
 def test_cargo_builds_what_is_there_and_only_that(root: Path, repository: Repository, slots: Slots) -> None:
     files = {

@@ -56,6 +56,7 @@ def test_only_what_differs_is_written_and_times_move_forward(root: Path, reposit
     assert times(slots.a.path) == third
 
 
+@pytest.mark.long  # writes ten thousand files
 def test_ten_thousand_files_are_not_written_again(root: Path, repository: Repository, slots: Slots) -> None:
     write(root, {f"d{folder}/f{file}": f"{folder} {file}\n" for folder in range(100) for file in range(100)})
     assert len(slots.a.switch(snapshot(repository).tree)) == 10002

@@ -427,7 +427,7 @@ def clear(place: Path) -> None:
 
 # Each example takes a quarter of a second.
 @settings(
-    max_examples=int(os.environ["PERFFLOW_FUZZ_EXAMPLES"]) // 2,
+    max_examples=int(os.environ["PERFFLOW_FUZZ_EXAMPLES"]) // 4,
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )

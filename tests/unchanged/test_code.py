@@ -11,6 +11,7 @@ import pytest
 
 from perfflow.unchanged.model import Differs, Unchanged, compare
 from perfflow.unchanged.recorded import program_at
+from tests.long import rest_long
 from tests.toolchains import needs_go
 from tests.tools.harness import GO_MODULE
 from tests.unchanged.traced import HERE, Tree
@@ -52,7 +53,7 @@ HARMLESS = {
 FLAGS = ["", "-no-pie -fno-pie", "-flto", "-Wl,-z,pack-relative-relocs"]
 
 
-@pytest.mark.parametrize("flags", [*FLAGS, "-O0"])
+@pytest.mark.parametrize("flags", rest_long([*FLAGS, "-O0"], keep=2))
 @pytest.mark.parametrize("change", CHANGES)
 def test_a_change_of_executed_code_differs(trees: tuple[Tree, Tree], change: str, flags: str) -> None:
     before, after = CHANGES[change]
@@ -61,7 +62,7 @@ def test_a_change_of_executed_code_differs(trees: tuple[Tree, Tree], change: str
     assert isinstance(found, Differs), found
 
 
-@pytest.mark.parametrize("flags", [*FLAGS, "-g"])
+@pytest.mark.parametrize("flags", rest_long([*FLAGS, "-g"], keep=2))
 @pytest.mark.parametrize("change", HARMLESS)
 def test_a_change_that_nothing_executes_is_the_same(trees: tuple[Tree, Tree], change: str, flags: str) -> None:
     before, after = HARMLESS[change]
@@ -105,7 +106,7 @@ def test_a_program_that_executes_nothing_known_differs(trees: tuple[Tree, Tree])
         ("struct Square : Shape {", "struct Square : Shape {\n  // The side.\n", True),
     ],
 )
-@pytest.mark.parametrize("compiler", ["g++", "clang++"])
+@pytest.mark.parametrize("compiler", rest_long(["g++", "clang++"]))
 def test_cpp(trees: tuple[Tree, Tree], compiler: str, before: str, after: str, same: bool) -> None:
     if not shutil.which(compiler):
         pytest.skip(f"needs {compiler}")
@@ -116,17 +117,20 @@ def test_cpp(trees: tuple[Tree, Tree], compiler: str, before: str, after: str, s
 
 @pytest.mark.parametrize(
     ("before", "after", "same"),
-    [
-        ("1, 4, 9", "1, 5, 9", False),
-        ('"beta"', '"bet"', False),
-        ("parse::<u16>", "parse::<u8>", False),
-        ("3.5 * self.0", "3.25 * self.0", False),
-        ("wrapping_mul(31)", "wrapping_mul(33)", False),
-        ("0 => 11", "0 => 12", False),
-        ("fn choose", "// A comment.\n\nfn choose", True),
-        ("'_', x)", "'_', x * 3)", True),
-        ("{ self.0 * self.0 }", "{ self.0 * self.0 * 1.5 }", True),
-    ],
+    rest_long(
+        [
+            ("1, 4, 9", "1, 5, 9", False),
+            ('"beta"', '"bet"', False),
+            ("parse::<u16>", "parse::<u8>", False),
+            ("3.5 * self.0", "3.25 * self.0", False),
+            ("wrapping_mul(31)", "wrapping_mul(33)", False),
+            ("0 => 11", "0 => 12", False),
+            ("fn choose", "// A comment.\n\nfn choose", True),
+            ("'_', x)", "'_', x * 3)", True),
+            ("{ self.0 * self.0 }", "{ self.0 * self.0 * 1.5 }", True),
+        ],
+        keep=4,
+    ),
 )
 def test_rust(trees: tuple[Tree, Tree], before: str, after: str, same: bool) -> None:
     if not shutil.which("rustc"):

@@ -56,6 +56,7 @@ def traces(tmp_path_factory: pytest.TempPathFactory) -> Traces:
     }
 
 
+@pytest.mark.long  # tests/jobs/test_unchanged_benchmarks.py records a suite in CI
 @pytest.mark.parametrize(
     ("suite", "name"),
     [

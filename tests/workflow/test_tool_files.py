@@ -219,6 +219,7 @@ def test_a_brief_run_that_disagrees_with_a_full_one_is_told_with_both_figures(
     assert all("fast time: 30.0 ms in brief runs of `mine`, 12.0 ms in a full run" in text for text in told)
 
 
+@pytest.mark.long  # compiles; go-bench has tests of its own
 @needs_go
 def test_a_file_describes_go_benchmarks_whatever_their_names_are(tmp_path: Path) -> None:
     binary = tmp_path / "text.test"

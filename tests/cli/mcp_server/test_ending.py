@@ -17,6 +17,7 @@ import pytest
 from tests.cli.mcp_server.agent import Agent, ToolAnswer, session, talk
 from tests.cli.mcp_server.conftest import new_cost
 from tests.cli.running import RUN, events_of, is_left, samples_of, wait_until
+from tests.long import rest_long
 
 LONG = """\
 perfflow: 1
@@ -97,6 +98,7 @@ def test_a_cancelled_run_is_interrupted_and_can_be_resumed(project: Path, mark: 
     assert [(project.parent / "starts").read_text()] == before
 
 
+@pytest.mark.long  # ends as a run that is cancelled, which this file has
 def test_a_cancelled_judgement_is_resumed_by_the_same_call(project: Path, mark: str) -> None:
     arguments = {"workflow": "long", "patch": new_cost(1), "why": "less"}
 
@@ -112,6 +114,7 @@ def test_a_cancelled_judgement_is_resumed_by_the_same_call(project: Path, mark: 
     assert [event["event"] for event in events_of(project / RUN)].count("resumed") == 1
 
 
+@pytest.mark.long  # ends as a run that is cancelled, which this file has
 def test_a_comparison_that_is_cancelled_ends(project: Path) -> None:
     mark = f"sleep 7{os.getpid()}1"
 
@@ -123,6 +126,7 @@ def test_a_comparison_that_is_cancelled_ends(project: Path) -> None:
     assert talk(project, script, "--allow-commands").data["workflows"]
 
 
+@pytest.mark.long  # as a run that is cancelled
 def test_calls_that_measure_take_turns(project: Path, mark: str) -> None:
     said: list[str] = []
 
@@ -148,6 +152,7 @@ def test_calls_that_measure_take_turns(project: Path, mark: str) -> None:
     assert said[0] == "waiting: another call of this session is measuring"
 
 
+@pytest.mark.long  # ends as a run that is cancelled, which this file has
 def test_a_run_whose_client_leaves_is_interrupted(project: Path, mark: str) -> None:
     async def leaving() -> None:
         async with session(project, "--allow-run") as agent:
@@ -194,7 +199,9 @@ class Raw:
         return status
 
 
-@pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 130), (signal.SIGINT, 130), (signal.SIGKILL, -9)])
+@pytest.mark.parametrize(
+    ("number", "status"), rest_long([(signal.SIGTERM, 130), (signal.SIGINT, 130), (signal.SIGKILL, -9)])
+)
 def test_a_server_that_is_ended_leaves_nothing_running(project: Path, mark: str, number: int, status: int) -> None:
     server = Raw(project, "--allow-run")
     server.ask(1, "tools/call", {"name": "run", "arguments": {"workflow": "long"}})

@@ -11,6 +11,7 @@ import pytest
 
 from tests.cli.mcp_server.agent import Agent, ask, talk
 from tests.cli.mcp_server.conftest import COUNTED, new_cost
+from tests.long import rest_long
 
 RUNNING: dict[str, dict[str, Any]] = {
     "run": {"workflow": "counted"},
@@ -50,6 +51,7 @@ def test_a_session_that_may_run_workflows_takes_no_commands(project: Path) -> No
     assert not (project / "a").exists()
 
 
+@pytest.mark.long  # measures as long as the budget allows
 def test_a_budget_is_cut_to_that_of_the_server(project: Path) -> None:
     asked = [{"budget": "2h"}, {}, {"budget": "soon"}]
     calls = [("run", {"workflow": "counted", **budget}) for budget in asked]
@@ -190,7 +192,8 @@ REJECTED = {
 }
 
 
-def test_patches_that_cannot_be_judged_are_refused(project: Path) -> None:
+@pytest.mark.parametrize("rejected", rest_long([["leads out", "through a link"], ["no patch", "writes into git"]]))
+def test_patches_that_cannot_be_judged_are_refused(project: Path, rejected: list[str]) -> None:
     plain = COUNTED.replace("  optimize:\n    accept: 10%\n    forbid: [workflows/**]\n", "")
     (project / "workflows" / "plain.yaml").write_text(plain)
 
@@ -198,8 +201,8 @@ def test_patches_that_cannot_be_judged_are_refused(project: Path) -> None:
         for name, (text, why) in REFUSED.items():
             said = await agent.call("judge_patch", workflow="counted", patch=text, why="x")
             assert why in said.error, name
-        for name, text in REJECTED.items():
-            said = await agent.call("judge_patch", workflow="counted", patch=text, why="x\ny: [")
+        for name in rejected:
+            said = await agent.call("judge_patch", workflow="counted", patch=REJECTED[name], why="x\ny: [")
             assert said.error or said.data["decision"] == "rejected", name
         said = await agent.call("judge_patch", workflow="plain", patch=new_cost(1), why="x")
         assert "plain has no stage 'optimize'" in said.error or "plain.yaml has no stage 'optimize'" in said.error

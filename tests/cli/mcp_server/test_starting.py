@@ -42,6 +42,7 @@ def inspector() -> str:
     return str(place)
 
 
+@pytest.mark.long  # starts node for each call; the client of Python does the same
 def test_the_protocols_inspector_lists_and_calls_tools(inspector: str, project: Path) -> None:
     def asked(*words: str) -> dict[str, object]:
         argv = [inspector, "--cli", sys.executable, "-m", "perfflow", "mcp", *words]

@@ -83,6 +83,7 @@ def test_a_run_says_what_failed(project: Path) -> None:
     assert said.data["gate"] == "fail"
 
 
+@pytest.mark.long  # the command behind it has tests of its own
 def test_a_run_with_a_base_compares_both_trees(project: Path) -> None:
     commit(project, "slower", costs="150\n")
     (said,) = ask(project, "--allow-run", ("run", {"workflow": "counted", "base": "HEAD~1"}))
@@ -91,6 +92,7 @@ def test_a_run_with_a_base_compares_both_trees(project: Path) -> None:
     assert (said.data["verdict"], said.data["gate"]) == ("fail", "fail")
 
 
+@pytest.mark.long  # the command behind it has tests of its own
 def test_two_commands_are_compared(project: Path) -> None:
     async def script(agent: Agent) -> tuple[ToolAnswer, ToolAnswer]:
         said = await agent.call("compare", old="sleep 0.2", new="sleep 0.01", budget="60s")
@@ -102,6 +104,7 @@ def test_two_commands_are_compared(project: Path) -> None:
     assert explained.data["benchmarks"] == said.data["benchmarks"]
 
 
+@pytest.mark.long  # five judgements; other tests, also of test_limits.py, keep and reject a patch
 def test_patches_are_kept_or_rejected_with_figures(project: Path) -> None:
     before = git(project, "status", "--porcelain"), (project / "costs").read_text()
     patches = (new_file("wrong", "x"), new_file("broken", "x"), new_file("note", "x"), new_cost(40), new_cost(95))
@@ -134,6 +137,7 @@ def test_a_patch_stands_in_for_the_candidates_of_the_workflow(project: Path) -> 
     assert (tried["technique"], tried["why"]) == ("compute", "by vectors")
 
 
+@pytest.mark.long  # the command behind it has tests of its own
 def test_a_bisection_names_the_commit(project: Path) -> None:
     for number in range(4):
         commit(project, f"change {number}", note=str(number))

@@ -46,6 +46,7 @@ def crate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
     return made
 
 
+@pytest.mark.long  # compiles a crate several times
 def test_a_binary_and_a_benchmark(crate: Project) -> None:
     crate.build("cargo build --release --offline; cargo bench --no-run --offline")
     deps = crate.folder / "target" / "release" / "deps"

@@ -12,6 +12,7 @@ import pytest
 from perfflow.execute.layouts import link_command
 from perfflow.execute.layouts.refusal import LayoutsRefusedError
 from tests.execute.layouts.builds import Project, needs, order, require_layouts
+from tests.long import rest_long
 
 pytestmark = needs("gcc", "clang", "ld.lld", "mold", "ld.gold")
 
@@ -22,20 +23,23 @@ ONE_STEP = "{0} -O1 main.c called.c -o program"
 
 @pytest.mark.parametrize(
     ("build", "driver", "linker"),
-    [
-        (ONE_STEP, "gcc", "lld"),
-        (OBJECTS, "gcc -g -static", "lld"),
-        pytest.param(OBJECTS, "clang -Werror", "lld", marks=pytest.mark.long),
-        (ONE_STEP, "clang -Werror -g", "lld"),
-        pytest.param(OBJECTS, "gcc -fuse-ld=gold", "lld", marks=pytest.mark.long),
-        (ONE_STEP, "gcc -fuse-ld=lld -Wl,--gc-sections", "lld"),
-        (OBJECTS, "gcc -fuse-ld=mold", "mold"),
-        # Only the linker that optimized the build generates the same code.
-        (OBJECTS, "gcc -flto=auto -fno-inline", "GNU ld"),
-        pytest.param(ONE_STEP, "gcc -flto -fno-inline -fuse-ld=mold", "mold", marks=pytest.mark.long),
-        (OBJECTS, "clang -flto -fno-inline -Wno-unused-command-line-argument -fuse-ld=gold", "gold"),
-        pytest.param(ONE_STEP, "clang -flto=thin -fno-inline -fuse-ld=lld", "lld", marks=pytest.mark.long),
-    ],
+    rest_long(
+        [
+            (ONE_STEP, "gcc", "lld"),
+            (OBJECTS, "gcc -g -static", "lld"),
+            pytest.param(OBJECTS, "clang -Werror", "lld", marks=pytest.mark.long),
+            (ONE_STEP, "clang -Werror -g", "lld"),
+            pytest.param(OBJECTS, "gcc -fuse-ld=gold", "lld", marks=pytest.mark.long),
+            (ONE_STEP, "gcc -fuse-ld=lld -Wl,--gc-sections", "lld"),
+            (OBJECTS, "gcc -fuse-ld=mold", "mold"),
+            # Only the linker that optimized the build generates the same code.
+            (OBJECTS, "gcc -flto=auto -fno-inline", "GNU ld"),
+            pytest.param(ONE_STEP, "gcc -flto -fno-inline -fuse-ld=mold", "mold", marks=pytest.mark.long),
+            (OBJECTS, "clang -flto -fno-inline -Wno-unused-command-line-argument -fuse-ld=gold", "gold"),
+            pytest.param(ONE_STEP, "clang -flto=thin -fno-inline -fuse-ld=lld", "lld", marks=pytest.mark.long),
+        ],
+        keep=3,
+    ),
 )
 def test_compilers_and_linkers(c_project: Project, build: str, driver: str, linker: str) -> None:
     c_project.build(build.format(driver))

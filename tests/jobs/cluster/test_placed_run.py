@@ -129,7 +129,9 @@ def test_nodes_measure_the_chosen_benchmarks(cluster: Cluster, project: Project)
 
 
 def test_a_gate_decides_as_it_does_here(cluster: Cluster, project: Project) -> None:
-    project.write("".join(measuring(number) for number in (1, 2, 3)))
+    # With a profile of its own, perfflow need not find one for what regressed, which takes longer than the gates.
+    counted = "  profile:\n    - {id: counted, uses: callgrind, benchmark: b2}\n"
+    project.write("".join(measuring(number) for number in (1, 2, 3)) + counted)
     slower(project, 200_000)
     words = ("gate", "flow.yaml", "--base", "HEAD~1", "--seed", "7", "--json")
     both = [json.loads(ran(project, *words, *more, status=1).stdout) for more in ((), ("--executor", "lab"))]
@@ -182,6 +184,7 @@ def test_a_daemon_that_is_killed_loses_no_job(cluster: Cluster, project: Project
     assert (job["attempt"], job["state"]) == (1, "done")
 
 
+@pytest.mark.long  # a rare case, and a job of a cluster takes seconds
 def test_who_watches_may_be_killed(cluster: Cluster, project: Project) -> None:
     project.write(held(project, 20))
     process, folder, _ = started(project)
@@ -196,6 +199,7 @@ def test_who_watches_may_be_killed(cluster: Cluster, project: Project) -> None:
     assert samples_of(folder.run / "events.jsonl") == taken
 
 
+@pytest.mark.long  # a rare case, and a job of a cluster takes seconds
 def test_an_interrupted_run_ends_its_jobs_and_goes_on_later(cluster: Cluster, project: Project) -> None:
     # Not alone on the machine, so that the other step need not wait for it.
     project.write(ONE % 3 + held(project, 60).replace("id: one", "id: two, alone: false"))
@@ -217,6 +221,7 @@ def test_an_interrupted_run_ends_its_jobs_and_goes_on_later(cluster: Cluster, pr
     assert counts == {"one": 3, "two": 60}
 
 
+@pytest.mark.long  # a rare case, and a job of a cluster takes seconds
 def test_a_job_sees_the_gpus_that_it_asked_for_and_its_labels(cluster: Cluster, project: Project) -> None:
     said = project.root.parent / "said"
     command = f"sh -c 'echo $CUDA_VISIBLE_DEVICES $PERFFLOW_LABELS > {said}'"
@@ -228,6 +233,7 @@ def test_a_job_sees_the_gpus_that_it_asked_for_and_its_labels(cluster: Cluster, 
     assert result(project)["nodes"][0]["machine"]["gpus"] == "0"
 
 
+@pytest.mark.long  # a rare case, and a job of a cluster takes seconds
 def test_jobs_work_in_a_folder_of_the_site_with_what_the_workflow_shares(
     cluster: Cluster, project: Project, tmp_path: Path
 ) -> None:
@@ -242,6 +248,7 @@ def test_jobs_work_in_a_folder_of_the_site_with_what_the_workflow_shares(
     assert not list((tmp_path / "jobs").iterdir())
 
 
+@pytest.mark.long  # a rare case, and a job of a cluster takes seconds
 def test_detached_jobs_are_watched_later(cluster: Cluster, project: Project) -> None:
     project.write(ONE % 3)
     assert "--resume=" in ran(project, "run", *LAB, "--detach").stderr
@@ -262,6 +269,7 @@ def test_a_place_that_no_node_is_stops_before_anything_runs(cluster: Cluster, pr
     assert not (project.root / ".perfflow" / "runs").exists()
 
 
+@pytest.mark.long  # a rare case, and a job of a cluster takes seconds
 def test_what_does_not_build_there_is_named(cluster: Cluster, project: Project) -> None:
     project.write(ONE % 3)
     (project.root / "work.c").write_text("int main(")
@@ -291,6 +299,7 @@ def test_a_bisection_on_another_machine_finds_the_commit(cluster: Cluster, proje
     assert not list((project.root / ".perfflow" / "placed").iterdir())
 
 
+@pytest.mark.long  # a rare case, and a job of a cluster takes seconds
 def test_a_calibration_of_another_machine_is_kept_here(cluster: Cluster, project: Project, tmp_path: Path) -> None:
     site_with(tmp_path, f"folder: {tmp_path}/jobs")
     project.write(ONE.replace("runs: %d, ", ""))
@@ -304,6 +313,7 @@ def test_a_calibration_of_another_machine_is_kept_here(cluster: Cluster, project
     assert not list((tmp_path / "jobs").iterdir())
 
 
+@pytest.mark.long  # a rare case, and a job of a cluster takes seconds
 def test_a_command_whose_job_is_refused_says_why_and_leaves_no_files(
     cluster: Cluster, project: Project, tmp_path: Path
 ) -> None:

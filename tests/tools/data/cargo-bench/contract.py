@@ -21,6 +21,10 @@ class TestCargoBench(AdapterContract):
     def _built(self, crate: Path) -> None:
         self.options = {**type(self).options, "crate": str(crate)}
 
+    @pytest.mark.long  # tests/tools/test_real_cargo.py has failing builds
+    def test_a_failing_program_is_an_error(self, tmp_path: Path) -> None:
+        super().test_a_failing_program_is_an_error(tmp_path)
+
 
 class TestCargoBenchBuild(TestCargoBench):
     __test__ = False  # The contract of the same adapter, with other lies for the whole command.

@@ -1,3 +1,5 @@
+from pathlib import Path
+
 import pytest
 
 from perfflow.testing import AdapterContract
@@ -19,3 +21,7 @@ class TestGoPprof(AdapterContract):
     @pytest.fixture(autouse=True)
     def _built(self, go_tests: str) -> None:
         self.command = [go_tests, *type(self).command[1:]]
+
+    @pytest.mark.long  # tests/tools/test_go.py runs it in CI
+    def test_a_real_run_yields_what_the_adapter_names(self, tmp_path: Path) -> None:
+        super().test_a_real_run_yields_what_the_adapter_names(tmp_path)
