@@ -256,6 +256,14 @@ NODE_SUITE = {
     "package.json": '{"scripts": {"bench": "node bench.js"}}',
     "bench.js": "let sum = 0\nfor (let i = 0; i < 5e7; i++) sum += i % 7\nconsole.log(sum)\n",
 }
+JVM_SUITE = {
+    "pom.xml": (Path(__file__).parents[2] / "examples/java-words/pom.xml").read_text(),
+    "src/main/java/speed/Sum.java": "package speed;\n\nfinal class Sum {\n    static int to(int end) {\n"
+    "        int sum = 0;\n        for (int i = 0; i < end; i++) {\n            sum = (sum ^ i) % 1000;\n        }\n"
+    "        return sum;\n    }\n}\n",
+    "src/main/java/speed/SumBench.java": "package speed;\n\nimport org.openjdk.jmh.annotations.Benchmark;\n\n"
+    "public class SumBench {\n    @Benchmark\n    public int sum() {\n        return Sum.to(10000);\n    }\n}\n",
+}
 
 
 @pytest.mark.parametrize(
@@ -263,6 +271,7 @@ NODE_SUITE = {
     [
         ("go", GO_SUITE, "where", "speed.Sum", "go-pprof"),
         pytest.param("node", NODE_SUITE, "cpu", "bench.js", "perf", marks=pytest.mark.long),
+        pytest.param("mvn", JVM_SUITE, "where", "Sum.to", "jfr", marks=pytest.mark.long),
     ],
 )
 def test_a_first_workflow_runs_as_it_is(
