@@ -304,6 +304,14 @@ NODE_SUITE = {
 _WORDS = Path(__file__).parents[2] / "examples/cpp-words"
 CPP_SUITE = {str(path.relative_to(_WORDS)): path.read_text() for path in sorted(_WORDS.rglob("*.*")) if path.is_file()}
 OF_NANOBENCH = {name: text for name, text in CPP_SUITE.items() if "catch2" not in name and name != "CMakeLists.txt"}
+JVM_SUITE = {
+    "pom.xml": (Path(__file__).parents[2] / "examples/java-words/pom.xml").read_text(),
+    "src/main/java/speed/Sum.java": "package speed;\n\nfinal class Sum {\n    static int to(int end) {\n"
+    "        int sum = 0;\n        for (int i = 0; i < end; i++) {\n            sum = (sum ^ i) % 1000;\n        }\n"
+    "        return sum;\n    }\n}\n",
+    "src/main/java/speed/SumBench.java": "package speed;\n\nimport org.openjdk.jmh.annotations.Benchmark;\n\n"
+    "public class SumBench {\n    @Benchmark\n    public int sum() {\n        return Sum.to(10000);\n    }\n}\n",
+}
 
 
 @pytest.mark.parametrize(
@@ -313,6 +321,7 @@ OF_NANOBENCH = {name: text for name, text in CPP_SUITE.items() if "catch2" not i
         pytest.param("meson", OF_NANOBENCH, "where", "count", "perf", marks=pytest.mark.long),
         ("go", GO_SUITE, "where", "speed.Sum", "go-pprof"),
         pytest.param("node", NODE_SUITE, "cpu", "bench.js", "perf", marks=pytest.mark.long),
+        pytest.param("mvn", JVM_SUITE, "where", "Sum.to", "jfr", marks=pytest.mark.long),
     ],
 )
 def test_a_first_workflow_runs_as_it_is(
