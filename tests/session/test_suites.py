@@ -317,3 +317,12 @@ def test_google_benchmark_runs_each_variant_alone(project: Project) -> None:
     result = project.run(flow(baseline=text))
     assert change_of(row(result, "add", "time")) < 0
     assert names_of(result) == {"add"}
+
+
+def test_each_process_of_a_suite_without_a_choice_is_a_sample_of_all_its_benchmarks(project: Project) -> None:
+    project.write("table.txt", "| ns/op | t\n|----:|:-\n| 2.00 | `a`\n| 4.00 | `b`\n")
+    uses = 'uses: nanobench, with: {command: cat table.txt}, benchmark: "*"'
+    for rounds in ("suite", "benchmark"):
+        result = project.run(flow(baseline=f"{{id: suite, {uses}, rounds: {rounds}, budget: 50ms}}"))
+        assert names_of(result) == {"t > a", "t > b"}
+        assert {event["together"] for event in project.events() if event["event"] == "sample"} == {2}
