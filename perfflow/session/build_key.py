@@ -84,6 +84,7 @@ def toolchains() -> tuple[tuple[str, str], ...]:
         return tuple(zip(found, threads.map(_version, found), strict=True))
 
 
+@cache
 def _version(name: str) -> str:
     try:
         done = subprocess.run(

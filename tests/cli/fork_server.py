@@ -19,6 +19,7 @@ import os
 import pkgutil
 import runpy
 import selectors
+import shutil
 import socket
 import sys
 import threading
@@ -29,8 +30,8 @@ from pydantic import BaseModel
 
 import perfflow
 from perfflow.machine import noise
+from perfflow.session import build_key
 from perfflow.session.attribution import profiler_calls
-from perfflow.session.build_key import toolchains
 
 LONGEST_MESSAGE = 2**20
 NOT_IMPORTED = (".drivers", ".link_recorder", ".__main__", "perfflow.testing")
@@ -60,7 +61,9 @@ def main() -> None:
         import_module(name)
     _warm(BaseModel)
     # Each gate asks every compiler and runtime for its version, which takes longer than all else that most of them do.
-    toolchains()
+    # Not by `toolchains`, whose threads would let an endless recursion in a forked process end with a SystemError.
+    for name in filter(shutil.which, build_key._TOOLCHAINS):
+        build_key._version(name)
     gc.collect()
     # Imported modules are never freed, so processes need not copy the pages with their reference counts.
     gc.freeze()
@@ -120,7 +123,7 @@ def _become(asked: dict[str, Any], stdout: int, stderr: int) -> NoReturn:
         os.close(descriptor)
     os.chdir(asked["cwd"])
     if asked["environ"].get("PATH") != os.environ.get("PATH"):
-        toolchains.cache_clear()
+        build_key._version.cache_clear()
     os.environ.clear()
     os.environ.update(asked["environ"])
     try:
