@@ -18,7 +18,7 @@ SECRET = "zq7-hunter2-zq7"  # noqa: S105 (it is nobody's)
 MEMORY = 512 * 2**20
 """Bytes of address space."""
 SECONDS = 15.0
-"""Seconds of processor time for one command, several times what the slowest takes alone; others beside it slow it down."""
+"""Seconds of processor time for one command, several times what the slowest takes on an idle machine."""
 HANGS = 120.0
 """Seconds of the clock after which all commands of a case together are taken for hanging."""
 BENCH = "stages: {baseline: [{id: bench, uses: command, with: {command: 'true'}}]}\n"
