@@ -8,15 +8,16 @@ import pytest
 from _pytest.mark import ParameterSet
 
 
-def rest_long(values: Iterable[object], keep: int = 1, *, one_name: bool = False) -> list[ParameterSet]:
+def rest_long(values: Iterable[object], keep: int = 1, *, one_name: bool = False) -> list[object]:
     """Return the values for ``parametrize``: the first of them also run in CI.
 
-    A tuple has the values of several names, unless it is the value of ``one_name``.
+    A tuple has the values of several names, unless it is the value of ``one_name``. One of ``pytest.param`` keeps its
+    marks and its name.
     """
-    return [
-        pytest.param(
-            *(value if isinstance(value, tuple) and not one_name else (value,)),
-            marks=[pytest.mark.long] if number >= keep else [],
-        )
-        for number, value in enumerate(values)
-    ]
+    return [_marked(value, one_name=one_name) if number >= keep else value for number, value in enumerate(values)]
+
+
+def _marked(value: object, *, one_name: bool) -> ParameterSet:
+    if isinstance(value, ParameterSet):
+        return value._replace(marks=[*value.marks, pytest.mark.long])
+    return pytest.param(*(value if isinstance(value, tuple) and not one_name else (value,)), marks=pytest.mark.long)

@@ -18,7 +18,7 @@ def test_every_tool_can_be_shown(name: str, tmp_path: Path) -> None:
     assert tool
     assert (shown["name"], shown["role"], shown["install"]) == (name, tool.role.value, tool.program.install)
     names = [option["name"].replace("-", "_") for option in shown["with"]]
-    assert names == list(tool.options.model_fields)
+    assert names == [(field.alias or key).replace("-", "_") for key, field in tool.options.model_fields.items()]
     assert shown["step"] == (["stdout"] if tool.passes_stdout else [])
     assert shown["description"]
     assert perfflow("show", name, cwd=tmp_path).stdout.startswith(f"{name}  (tool, from perfflow)\n")

@@ -61,7 +61,7 @@ def test_a_target_without_a_statistic_is_about_the_value_or_the_median() -> None
 
 @pytest.mark.parametrize("statistic", STATISTICS)
 def test_comparisons_and_growth_are_plain_ratios(statistic: str) -> None:
-    plain = statistic in {"change", "speedup", "growth"}
+    plain = statistic in {"change", "speedup", "growth", "efficiency"}
     assert metrics.statistic_dimension(METRICS["time"], statistic) is (Dimension.RATIO if plain else Dimension.TIME)
 
 
