@@ -31,6 +31,10 @@ _DEEPEST = 256
 _SHORT = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 
 
+_RESULTS = "org.openjdk.jmh.results."
+"""What the function that JMH writes for a benchmark calls after it."""
+
+
 class JfrOptions(CommandOptions):
     """``with`` keys of ``uses: jfr``."""
 
@@ -61,7 +65,8 @@ class _Stacks(Json):
         for value, *stack in rows:
             if max(stack) >= len(frames):
                 raise ToolOutputError(f"{_STACKS} is damaged: a stack has an unknown frame")
-            yield tuple(frames[index] for index in stack), value
+            if not any(frames[index].name.startswith(_RESULTS) for index in stack):
+                yield tuple(frames[index] for index in stack), value
 
 
 def invocations(call: Call[JfrOptions]) -> tuple[Invocation, ...]:
