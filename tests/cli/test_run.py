@@ -26,6 +26,10 @@ def example(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("example")
     shutil.copytree(ROOT / "examples" / "cli", folder / "examples" / "cli", ignore=shutil.ignore_patterns("build"))
     shutil.copytree(ROOT / "workflows", folder / "workflows")
+    # On a busy machine py-spy may attach only when the program of a quarter of a second is nearly done.
+    flow = folder / "workflows" / "cli-command.yaml"
+    longer = "with: {rate: 500, command: python3 examples/cli/python/summarize.py --lines=60000}"
+    flow.write_text(flow.read_text().replace("with: {rate: 500}", longer))
     done = perfflow("run", "cli-command", "--json", "--seed", "7", cwd=folder, measured=True)
     (folder / "stdout.json").write_text(done.stdout)
     assert done.returncode == 0, done.stderr
