@@ -17,7 +17,7 @@ import json
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import accumulate, islice
+from itertools import accumulate, chain, islice
 from typing import Any
 
 from perfflow.model.criteria import Criteria, criteria_from_json
@@ -196,6 +196,11 @@ def page_of(result: Result, most: int = MOST_ROWS) -> Page:
     )
     noted = tuple(notes(result))
     latencies = {(row.name, "time") for row in rows if row.metric == "service_cpu"}
+
+    def figures_in(shown: Iterable[Benchmark]) -> tuple[FigureLine, ...]:
+        each = (figures_of(row, criteria, is_latency=(row.name, row.metric) in latencies) for row in shown)
+        return tuple(chain.from_iterable(each))
+
     return Page(
         template=result.run.template,
         component=result.run.component,
@@ -213,16 +218,8 @@ def page_of(result: Result, most: int = MOST_ROWS) -> Page:
         cautions=(*_about_part(result), *result.run.warnings, *(str(note) for note in noted if note.is_caution)),
         compared=any(row.decision for row in rows) or bool(result.across_gpus),
         comparisons=tuple(comparison_of(row, criteria, _marks(result)) for row in compared.shown),
-        figures=tuple(
-            line
-            for row in measured.shown
-            for line in figures_of(row, criteria, is_latency=(row.name, row.metric) in latencies)
-        ),
-        further=tuple(
-            line
-            for row in further.shown
-            for line in figures_of(row, criteria, is_latency=(row.name, row.metric) in latencies)
-        ),
+        figures=figures_in(measured.shown),
+        further=figures_in(further.shown),
         growth=tuple(growth_lines(result)),
         joined=tuple(joined_of(result)),
         profiles=tuple(_profiles(result.hotspots)),
@@ -230,16 +227,8 @@ def page_of(result: Result, most: int = MOST_ROWS) -> Page:
         kernels=kernels,
         counters=counted(rows, criteria),
         ledger=ledger,
-        before=tuple(
-            line
-            for row in before.shown
-            for line in figures_of(row, criteria, is_latency=(row.name, row.metric) in latencies)
-        ),
-        after=tuple(
-            line
-            for row in after.shown
-            for line in figures_of(row, criteria, is_latency=(row.name, row.metric) in latencies)
-        ),
+        before=figures_in(before.shown),
+        after=figures_in(after.shown),
         requirements=tuple(_requirements(targets.shown, criteria, rows)),
         findings=findings,
         checks=tuple((CHECK_SYMBOLS[item.status], item.id, item.status, item.detail) for item in result.verification),
