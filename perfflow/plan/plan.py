@@ -306,6 +306,11 @@ def profiles_several(planned: Planned) -> bool:
     return not has_command(planned.step) and not tool.is_attached(planned.step.with_)
 
 
+def attaches(planned: Planned) -> bool:
+    """Return whether a profiler attaches to a running process, on which the command that it watches puts load."""
+    return "pid" in planned.step.with_
+
+
 def counted_source(by_id: Mapping[str, Planned], item: Planned) -> Planned | None:
     """Return the step of the suite whose benchmarks a step counts one by one; None if it does not count a suite."""
     source = by_id.get(item.watches)
@@ -382,7 +387,7 @@ def _with_source(
     if not item.step.benchmark:
         if not draft.wrong_keys(loc) & {"", "uses", "with", "benchmark", "run", "argv"}:
             hint = "add `with: {command: ...}`, or `benchmark:`"
-            hint += ", or `duration:`, the length of the recording" if "pid" in item.step.with_ else ""
+            hint += ", or `duration:`, the length of the recording" if attaches(item) else ""
             hint += ", or `file:`, a source file" if "file" in item.tool.options.model_fields else ""
             draft.complain(loc, f"step `{item.step.id}` has no command", hint)
         return item
@@ -405,8 +410,7 @@ def _with_source(
 
 def _loads_of(item: Planned, planned: Sequence[Planned]) -> list[Planned]:
     """Return the steps that send requests to the process which a profiler attaches to, by a tool with no command."""
-    attaches = "pid" in item.step.with_
-    steps = (other for other in planned if attaches and other.benchmark == item.benchmark and other.tool)
+    steps = (other for other in planned if attaches(item) and other.benchmark == item.benchmark and other.tool)
     return [other for other in steps if other.tool and not (other.tool.is_suite or other.tool.takes_command)]
 
 

@@ -29,7 +29,7 @@ from perfflow.model.errors import ToolOutputError
 from perfflow.model.metrics import METRICS, TIMES
 from perfflow.model.readings import Parsed, Profile, Side, Usage
 from perfflow.model.units import Dimension
-from perfflow.plan.plan import Plan, Planned, chosen_of, counted_source
+from perfflow.plan.plan import Plan, Planned, attaches, chosen_of, counted_source
 from perfflow.sampling.pairs import coin
 from perfflow.session.attribution.function_costs import FunctionCosts
 from perfflow.session.evidence import StepEvidence, costs_of_more, flatness
@@ -93,7 +93,9 @@ def subjects(session: RunSession, planned: Planned) -> list[Subject]:
     for benchmark, metric in rows_to_explain(session, planned, record):
         counting = by_id.get(record.series[benchmark, metric].step)
         source = (counting and counted_source(by_id, counting)) or counting
-        if source is None or source.id == planned.id or _is_client(source):
+        if source is None or source.id == planned.id:
+            continue
+        if _is_client(source) and not attaches(planned):
             continue
         measured = {name for (name, _), series in record.series.items() if series.step == source.id}
         if benchmark not in chosen_of(planned.benchmark, source, measured | {benchmark}):
