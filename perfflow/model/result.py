@@ -544,9 +544,9 @@ class RooflinePoint(ResultPart):
 class Grown(ResultPart):
     """Growth of one side: the exponent of the size, and the class with the closest curve.
 
-    ``points`` are measured, ``curve`` is fitted, with a band from the interval of the exponent. Over numbers of threads
-    there is no exponent and no class, but the ``efficiency``: how many times faster than with the fewest threads, as a
-    share (0..1) of how many times more threads.
+    ``points`` are measured, ``curve`` is fitted, with a band from the interval of the exponent. Numbers of threads have
+    an ``efficiency`` instead of an exponent and a class: the speedup over the fewest threads, divided by how many times
+    more threads there are.
     """
 
     exponent: Bounds | None

@@ -76,7 +76,6 @@ def _is_of_a_session(name: str) -> bool:
     return name in _ALSO or name.startswith(_OF_A_SESSION)
 
 
-@cache
 def toolchains() -> tuple[tuple[str, str], ...]:
     """Return the build programs on PATH with what they print as their version."""
     found = [name for name in sorted(_TOOLCHAINS) if shutil.which(name)]

@@ -41,7 +41,7 @@ def timing_metric(by_metric: Mapping[str, ComparedMetric]) -> tuple[str, str]:
     if len(present) < 2:
         return (present[0] if present else ""), ""
     if "service_cpu" in present:
-        return "service_cpu", "what a request costs the service is not disturbed by other processes"
+        return "service_cpu", "latency also contains the load generator, the network and waiting"
     time, cpu, uncontended = (timed[name] if name in present else None for name in ("time", "cpu", "uncontended"))
     if not time or not cpu:
         return present[0], ""

@@ -544,45 +544,27 @@ def grown(record: Record, rows: Iterable[Benchmark], criteria: Criteria) -> Iter
         targeted = any(target.statistic in OF_SIZES and target.metric.name == name for target in criteria.targets)
         for benchmark, sizes in scaled(record, name).items():
             if targeted or any((series.benchmark, name) in gating for series in sizes.series.values()):
-                if sizes.key not in THREADS:
+                # Of the metrics of threads, only these get better with more of them.
+                if sizes.key not in THREADS or name in ("time", *RATES):
                     yield _growth(benchmark, metric, sizes, criteria.thresholds_of(benchmark))
-                elif name in ("time", *RATES):  # only these get better with more threads
-                    yield _efficiency(benchmark, metric, sizes, criteria.thresholds_of(benchmark))
-
-
-def _efficiency(benchmark: str, metric: Metric, sizes: Sizes, thresholds: Thresholds) -> Growth:
-    sides = {
-        side: Grown(
-            exponent=None,
-            best="",
-            sizes=[size for size, _ in found],
-            efficiency=[
-                SizePoint(size=size, value=share.estimate, low=share.low, high=share.high) for size, share in found
-            ],
-        )
-        for side in Side
-        if (found := sizes.efficiency(side, metric, thresholds))
-    }
-    return Growth(
-        benchmark=benchmark,
-        metric=metric.name,
-        key=sizes.key,
-        baseline=sides.get(Side.BASELINE),
-        candidate=sides.get(Side.CANDIDATE),
-        decision=None,
-        detail=f"efficiency, compared with {sizes.key}={_number(min(sizes.series))}",
-    )
 
 
 def _growth(benchmark: str, metric: Metric, sizes: Sizes, thresholds: Thresholds) -> Growth:
-    fits = {side: sizes.fit(side, metric, thresholds) for side in Side}
-    shown = {
-        side: _grown(item, sizes.points(side, metric, VALUE_CONFIDENCE)[0], sizes.floor(metric, thresholds))
-        for side, item in fits.items()
-        if item
-    }
-    before, after = fits[Side.BASELINE], fits[Side.CANDIDATE]
-    decision = _decision(before, after) if before and after else None
+    decision: Literal["worse", "better", "same", "unproven"] | None = None
+    if sizes.key in THREADS:
+        shares = {side: sizes.efficiency(side, metric, thresholds) for side in Side}
+        shown = {side: _shared(found) for side, found in shares.items() if found}
+        detail = f"efficiency, compared with {sizes.key}={_number(min(sizes.series))}"
+    else:
+        fits = {side: sizes.fit(side, metric, thresholds) for side in Side}
+        shown = {
+            side: _grown(item, sizes.points(side, metric, VALUE_CONFIDENCE)[0], sizes.floor(metric, thresholds))
+            for side, item in fits.items()
+            if item
+        }
+        before, after = fits[Side.BASELINE], fits[Side.CANDIDATE]
+        decision = _decision(before, after) if before and after else None
+        detail = sizes.detail(sizes.latest, metric, thresholds)
     return Growth(
         benchmark=benchmark,
         metric=metric.name,
@@ -590,8 +572,14 @@ def _growth(benchmark: str, metric: Metric, sizes: Sizes, thresholds: Thresholds
         baseline=shown.get(Side.BASELINE),
         candidate=shown.get(Side.CANDIDATE),
         decision=decision,
-        detail=sizes.detail(sizes.latest, metric, thresholds),
+        detail=detail,
     )
+
+
+def _shared(found: Sequence[tuple[float, Interval]]) -> Grown:
+    """Return one side as it is stored: the efficiency of each number of threads."""
+    points = [SizePoint(size=size, value=share.estimate, low=share.low, high=share.high) for size, share in found]
+    return Grown(exponent=None, best="", sizes=[point.size for point in points], efficiency=points)
 
 
 def _grown(fitted: FittedGrowth, points: Sequence[GrowthPoint], floor: float) -> Grown:

@@ -13,6 +13,8 @@ import pytest
 
 from perfflow.execute.child import Spawner
 from perfflow.model.errors import UserError
+from perfflow.model.readings import Reading, reading_of_many
+from perfflow.session.evidence import with_service_cpu
 from tests.long import rest_long
 from tests.session.project import Project, flow, row, samples, step
 
@@ -300,3 +302,26 @@ def test_a_run_that_is_parsed_is_measured_too(project: Project) -> None:
     parse = 'parse: {regex: "(?P<time>.+)", units: {time: s}}'
     result = project.run(flow(baseline=f'{{id: bench, run: "echo 5; sleep 60 &", {parse}, runs: 2}}'))
     assert "`sleep 60`" in step(result, "bench").reason
+
+
+# -- the CPU time of a service per request
+
+LATENCIES = reading_of_many("time", [0.001, 0.002, 0.003, 0.004], "api")
+
+
+def test_the_cpu_time_is_shared_by_the_requests() -> None:
+    found = with_service_cpu((Reading("rate", 400.0, "api"), LATENCIES), 0.2)
+    assert found[2:] == (Reading("service_cpu", pytest.approx(0.05), "api"),)
+
+
+@pytest.mark.parametrize(
+    ("readings", "seconds"),
+    [
+        ((LATENCIES,), 0.0),  # no service, or it has ended
+        ((Reading("time", 0.5, "command"),), 0.2),  # the time of a process, not of requests
+        ((Reading("rss", 1.0, "api"),), 0.2),
+        ((LATENCIES, reading_of_many("time", [0.1, 0.2], "other")), 0.2),  # whose request is it?
+    ],
+)
+def test_it_is_left_out_where_the_requests_are_not_known(readings: tuple[Reading, ...], seconds: float) -> None:
+    assert with_service_cpu(readings, seconds) == readings

@@ -60,6 +60,9 @@ THREADS: dict[str, Samples] = {"time": ONE, "cpu": [0.3] * 3, "main_share": [0.3
     [
         ({}, "", ""),
         ({"cpu": ONE}, "cpu", ""),
+        ({"time": ONE, "service_cpu": HALF}, "service_cpu", "latency also contains the load generator"),
+        (THREE_CLOCKS | {"service_cpu": HALF}, "service_cpu", "latency also contains the load generator"),
+        ({"time": ONE, "service_cpu": (HALF, [])}, "time", ""),
         ({"time": ONE, "uncontended": ONE}, "time", ""),
         ({"cpu": ONE, "uncontended": ONE}, "cpu", ""),
         ({"time": ONE, "cpu": (ONE, [])}, "time", ""),
@@ -129,6 +132,8 @@ def test_witnesses_saw_more_of_the_same_pairs() -> None:
     assert witnesses(every, "cpu") == [every["uncontended"], every["time"]]
     assert witnesses(every, "uncontended") == [every["time"]]
     assert witnesses(every, "time") == []
+    served = moved("service_cpu", 0.0, -0.1, 0.1)
+    assert witnesses(every | {"service_cpu": served}, "service_cpu") == [every["time"]]
     for lacking in ({"pairs": 19}, {"change": None}):
         fewer = every | {"uncontended": replace(every["uncontended"], **lacking)}
         assert witnesses(fewer, "cpu") == [every["time"]]
@@ -222,6 +227,15 @@ def test_what_other_clocks_say_of_the_chosen_one() -> None:
     assert found.undecided == {
         ("b", "cpu"): "time changed by +7.0% (no interval yet), which is not proven to exceed the concern threshold"
     }
+
+
+def test_a_latency_that_is_proven_to_be_longer_gates_beside_the_cost_of_a_request() -> None:
+    longer = {"service_cpu": (100.0, 100.0), "time": (1000.0, 1200.0)}
+    rows = {row.metric: row for row in judged(events(20, longer, {})).benchmarks}
+    assert [(name, rows[name].gating, rows[name].decision) for name in longer] == [
+        ("service_cpu", True, "same"),
+        ("time", True, "regressed"),
+    ]
 
 
 # -- simulated programs

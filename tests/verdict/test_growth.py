@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import random
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -21,9 +23,10 @@ CURVES: dict[str, Callable[[float], float]] = {
 }
 
 
-def cell(size: float, name: str = "decode", of: str = "decode") -> dict[str, Any]:
+def cell(size: float, name: str = "decode", of: str = "decode", key: str = "n") -> dict[str, Any]:
     """Return the step of one size; ``of``: its benchmarks, without the size."""
-    return planned(f"{name}[n={size:g}]", scaling={"key": "n", "size": size, "cell": f"{of}[n={size:g}]", "of": of})
+    where = f"[{key}={size:g}]"
+    return planned(f"{name}{where}", scaling={"key": key, "size": size, "cell": f"{of}{where}", "of": of})
 
 
 def taken(step: str, size: float, *curves: str, metric: str = "time", count: int = 14, **keys: Any) -> list[Any]:
@@ -143,3 +146,58 @@ def test_a_suites_own_ids_have_a_growth_each() -> None:
     wanted = criteria({"**": {"time": "≤linear"}})
     found = {target.benchmark: target.status for target in judged(*events, steps=steps, wanted=wanted).targets}
     assert found == {"a/b": "met", "c": "not met"}
+
+
+# -- numbers of threads
+
+THREADS = (1, 2, 4)
+
+
+def of_threads(values: Sequence[Sequence[float]], metric: str = "time", target: str = "") -> Result:
+    """Judge the samples of each number of threads, in base units."""
+    steps = [cell(number, name="sum", of="sum", key="threads") for number in THREADS]
+    events: list[dict[str, Any]] = []
+    for step, samples in zip(steps, values, strict=True):
+        events += [
+            {
+                "event": "sample",
+                "step": step["id"],
+                "pair": pair,
+                "first": "baseline",
+                "baseline": [reading(metric, each)],
+            }
+            for pair, each in enumerate(samples)
+        ]
+        events.append(ended(step["id"]))
+    return judged(*events, steps=steps, wanted=criteria({"sum": {f"{metric} efficiency": target}} if target else None))
+
+
+@pytest.mark.parametrize(("metric", "values"), [("time", (0.4, 0.21, 0.125)), ("rate", (10.0, 400 / 21, 32.0))])
+def test_efficiency_is_the_speedup_by_the_number_of_threads(metric: str, values: Sequence[float]) -> None:
+    (row,) = of_threads([[value] * 8 for value in values], metric).growth
+    assert row.baseline
+    points = [(point.size, point.value) for point in row.baseline.efficiency]
+    assert points == [(2.0, pytest.approx(400 / 420)), (4.0, pytest.approx(0.8))]
+    assert (row.key, row.decision, row.baseline.exponent) == ("threads", None, None)
+
+
+@pytest.mark.parametrize(
+    ("target", "status"), [("≥75%", "met"), ("≥85%", "not met"), ("≥80%", "unproven"), ("<90%", "met")]
+)
+def test_a_target_limits_the_efficiency_of_the_most_threads(target: str, status: str) -> None:
+    (found,) = of_threads([[value] * 8 for value in (0.4, 0.21, 0.125)], target=target).targets
+    assert (found.status, found.measured, found.unit) == (status, pytest.approx(0.8), "1")
+
+
+def test_the_interval_of_an_efficiency_contains_the_true_one() -> None:
+    dice = random.Random(5)
+    inside = 0
+    for _ in range(200):
+        values = [[dice.lognormvariate(math.log(1 / number), 0.1) for _ in range(12)] for number in THREADS]
+        (row,) = of_threads(values).growth
+        assert row.baseline
+        last = row.baseline.efficiency[-1]
+        assert last.low is not None
+        assert last.high is not None
+        inside += last.low <= 1 <= last.high
+    assert inside >= 188  # 95% of 200, less what chance takes away in 3% of such tests
