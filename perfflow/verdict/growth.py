@@ -543,10 +543,10 @@ def grown(record: Record, rows: Iterable[Benchmark], criteria: Criteria) -> Iter
         metric = criteria.metric(name)
         targeted = any(target.statistic in OF_SIZES and target.metric.name == name for target in criteria.targets)
         for benchmark, sizes in scaled(record, name).items():
-            if targeted or any((series.benchmark, name) in gating for series in sizes.series.values()):
-                # Of the metrics of threads, only these get better with more of them.
-                if sizes.key not in THREADS or name in ("time", *RATES):
-                    yield _growth(benchmark, metric, sizes, criteria.thresholds_of(benchmark))
+            # Only these metrics get better with more threads.
+            fits = sizes.key not in THREADS or name in ("time", *RATES)
+            if fits and (targeted or any((series.benchmark, name) in gating for series in sizes.series.values())):
+                yield _growth(benchmark, metric, sizes, criteria.thresholds_of(benchmark))
 
 
 def _growth(benchmark: str, metric: Metric, sizes: Sizes, thresholds: Thresholds) -> Growth:

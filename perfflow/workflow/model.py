@@ -300,7 +300,8 @@ class Step(WorkflowPart):
         None, description="longest time to measure one benchmark; default: 20s, in a gate the time that is left"
     )
     metric: str | None = Field(
-        None, description="timing metric that decides the verdict: auto (the default), time, cpu or uncontended"
+        None,
+        description="timing metric that decides the verdict: auto (the default), time, cpu, uncontended or service_cpu",
     )
     stdout: str | None = Field(
         None, description="destination of the program's output: discard (the default), pipe or a file"

@@ -188,7 +188,9 @@ def _check_limits(draft: Draft, stage: str, step: Step, loc: Loc) -> None:
     if isinstance(step.ops, int) and step.ops < 1:
         draft.complain((*loc, "ops"), "`ops` must be at least 1", "remove it if one run is one operation")
     if step.metric not in (None, "auto", *METRICS):
-        draft.complain((*loc, "metric"), f"unknown metric {step.metric!r}", "write auto, time, cpu or uncontended")
+        draft.complain(
+            (*loc, "metric"), f"unknown metric {step.metric!r}", "write auto, time, cpu, uncontended or service_cpu"
+        )
 
 
 def _check_stdout(draft: Draft, _stage: str, step: Step, loc: Loc) -> None:

@@ -127,7 +127,7 @@ def _report(call: Call) -> ET.Element:
     except ET.ParseError as error:
         raise ToolOutputError(f"{_REPORT} is cut short or not valid XML") from error
     if report.tag not in _ROOTS:
-        raise ToolOutputError(f"{_REPORT} is no report of Catch2")
+        raise ToolOutputError(f"{_REPORT} is not a report of Catch2")
     return report
 
 

@@ -53,8 +53,8 @@ def listing(call: Call) -> Invocation:
 def parse(call: Call, usage: Usage) -> Parsed:
     """Read the median of each benchmark's epochs.
 
-    With ``call.cpu_clock`` it is CPU time, and the elapsed time is known from its log. Raises ToolOutputError if there
-    is no table, if a row is damaged, and if two benchmarks have the same name.
+    With ``call.cpu_clock`` it is CPU time, and the elapsed time is known from its log. Raises ToolOutputError if the
+    output has no table, if a row is damaged, and if two benchmarks have the same name.
     """
     remedy = "the program prints no table of nanobench: `output(...)` of its Bench must not redirect it"
     found, failed = list(rows(tool_files.read_whole(call.folder / _PRINTED, remedy))), dict[str, str]()

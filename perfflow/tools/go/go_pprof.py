@@ -174,8 +174,8 @@ def invocations(call: Call) -> tuple[Invocation, ...]:
 def parse(call: Call, _usage: Usage) -> Parsed:
     """Rank the functions that the benchmark calls by their own CPU time, and those that allocate by bytes.
 
-    Raises ToolOutputError if the command is no Go test binary, for a missing or damaged profile, and if there is no
-    sample of the benchmark.
+    Raises ToolOutputError if the command is not a Go test binary, if a profile is missing or damaged, and if no sample
+    is of the benchmark.
     """
     if not any(word.startswith("-test.") for word in call.command):
         raise ToolOutputError("go-pprof profiles benchmarks of `uses: go-bench`; for another program, `uses: perf`")

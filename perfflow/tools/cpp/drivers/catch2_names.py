@@ -2,8 +2,8 @@
 
     python catch2_names.py FILE PROGRAM ARGUMENT ...
 
-FILE is the XML report that the program writes. The exit status is 1 if there is no report: Catch2 itself exits with the
-number of failed assertions.
+FILE is the XML report that the program writes. The exit status is 1 if the program writes no report. That of Catch2
+itself is ignored: it is the number of failed assertions.
 
 A bare interpreter runs this file, so it uses only the standard library.
 """

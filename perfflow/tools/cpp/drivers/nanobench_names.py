@@ -26,7 +26,8 @@ _LAST = re.compile(r"\s*(?P<sign>:wavy_dash: |:boom: )?`(?P<name>(?:[^`]|``)+)`(
 class NanobenchRow(NamedTuple):
     """A row of a table with times: the benchmark, the unit of the time (s), the time, and units of work per second.
 
-    ``name`` is '' for a damaged row. ``rate`` is '' if the column is hidden. ``why``: why there is no time, else ''.
+    ``name`` is '' if the row is damaged, and ``rate`` if the table hides the column. ``why`` is the reason for a
+    missing time, else ''.
     """
 
     name: str

@@ -6,9 +6,9 @@
 SETTINGS is JSON: ``java``, the program; ``jar``, a jar that exists, '' to build; ``module``, the Maven module or Gradle
 project to build, '' for all; ``flags`` of the build; ``filter``, a pattern of benchmarks. It runs in the folder of the
 project. suite.json in FOLDER has each jar with the names and parameters of its benchmarks, and contents-N.txt the
-hashes of its files: jars of the same classes differ in their times. Jars of an earlier build are removed before, so
-none of them is taken for a new one. If a build fails, or there is no benchmark, the exit status is 1, with the reason
-on stderr. The second form prints the names in suite.json, one per line.
+hashes of its files: jars of the same classes differ in their times. Jars of an earlier build are removed first,
+so that none of them is measured after a failed build. The exit status is 1 if a build fails or no benchmark is found;
+stderr has the reason. The second form prints the names in suite.json, one per line.
 
 A bare interpreter runs this file, so it uses only the standard library.
 """
