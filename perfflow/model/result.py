@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from pydantic import ConfigDict, Field
 
+from perfflow.model.judging import Code, Flag, Outcome
 from perfflow.model.kernels import KernelResult
 from perfflow.model.metrics import in_words
 from perfflow.model.readings import Design
@@ -632,6 +633,12 @@ class Cheaper(ResultPart):
     detail: str = ""
 
 
+class Needs(ResultPart):
+    """What would decide about an undecided candidate: a ``budget`` for one more look, such as ``90s``."""
+
+    budget: str
+
+
 class Optimization(ResultPart):
     """One candidate of the optimize stage. ``effect`` is relative to the tree that it was compared with, up is better.
 
@@ -643,7 +650,11 @@ class Optimization(ResultPart):
     technique: str
     why: str
     decision: Literal["accepted", "rejected", "skipped"]
+    outcome: Outcome | None = None
+    code: Code | None = None
     reason: str
+    flags: list[Flag] = []
+    needs: Needs | None = None
     benchmark: str = ""
     metric: str = ""
     unit: str = ""

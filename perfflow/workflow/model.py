@@ -378,6 +378,15 @@ class Step(WorkflowPart):
         self._declared = tool
 
 
+class Holdout(WorkflowPart):
+    """Inputs outside of the tree, on which a candidate must print what its base prints. No message shows them."""
+
+    files: list[str] | str = Field(description="globs of input files, relative to the workflow file")
+    run: Text = Field(description="command that reads `${{ holdout.file }}`")
+    relative: float = Field(0.0, ge=0, description="allowed difference of numbers, as a share of the base's")
+    absolute: float = Field(0.0, ge=0, description="allowed absolute difference of numbers")
+
+
 class Stage(WorkflowPart):
     """A list of steps, or a map with ``steps`` and defaults for them; some keys belong to the optimize stage."""
 
@@ -405,6 +414,17 @@ class Stage(WorkflowPart):
     max_diff: Count | None = Field(None, description="optimize: most lines that a candidate may change")
     check: list[str] | str | None = Field(None, description="optimize: steps that must pass on a candidate")
     ruled_out: dict[str, str] | None = Field(None, description="optimize: technique -> reason why it has no candidate")
+    isolate: Literal["strict", "auto", "off"] | None = Field(
+        None,
+        description="optimize: run candidates in a sandbox: strict (or refuse), auto (if possible) or off; default: "
+        "strict for patches of others and of `propose`, else off",
+    )
+    protect: Literal["tests", "off"] | None = Field(
+        None,
+        description="optimize: forbid changes of tests, of their settings and data, and of the build's settings; "
+        "default: tests for patches of others and of `propose`, else off",
+    )
+    holdout: Holdout | None = Field(None, description="optimize: inputs that a candidate cannot know")
 
     @model_validator(mode="before")
     @classmethod

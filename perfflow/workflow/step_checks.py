@@ -412,7 +412,20 @@ def check_candidates(draft: Draft, stage: Stage, loc: Loc) -> None:
 
 _OF_CANDIDATES = ("technique", "patch", "ref", "propose", "params")
 """Keys of a step that make it a candidate; ``why`` and ``hotspot`` are harmless elsewhere."""
-_OF_OPTIMIZE = ("objective", "guard", "accept", "diminishing", "attempts", "forbid", "max_diff", "check", "ruled_out")
+_OF_OPTIMIZE = (
+    "objective",
+    "guard",
+    "accept",
+    "diminishing",
+    "attempts",
+    "forbid",
+    "max_diff",
+    "check",
+    "ruled_out",
+    "isolate",
+    "protect",
+    "holdout",
+)
 _LONG = 8
 """Fewest letters of a name for which two wrong letters still count as misspelt."""
 

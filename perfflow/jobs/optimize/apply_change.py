@@ -22,6 +22,7 @@ from perfflow.execute.prepare import PreparationError
 from perfflow.execute.schedule import StepRun
 from perfflow.library.pinned import PROJECT
 from perfflow.model.errors import Problem, UserError
+from perfflow.model.judging import Code
 from perfflow.model.result import Result
 from perfflow.model.targets import matches
 from perfflow.plan.plan import Planned, StagePlan
@@ -50,9 +51,9 @@ _SHOWN = 5
 class RejectedError(Exception):
     """A candidate was rejected and reverted. The text gives the reason, ``log`` the output of a command that failed."""
 
-    def __init__(self, reason: str, log: Path | None = None) -> None:
+    def __init__(self, code: Code, reason: str, log: Path | None = None) -> None:
         super().__init__(reason)
-        self.log = log
+        self.code, self.log = code, log
 
 
 class NoProposalError(RejectedError):
@@ -96,9 +97,9 @@ def patched(session: RunSession, repository: Repository, planned: Planned, base:
             start = repository.merge_base(revision, head) if head else base
             return patches.apply(repository, base, difference(repository, start, revision).patch, name=name)
     except UserError as error:
-        raise RejectedError(error.in_one_line) from error
+        raise RejectedError(Code.MALFORMED, error.in_one_line) from error
     except OSError as error:
-        raise RejectedError(f"cannot read {step.patch}: {error.strerror}") from error
+        raise RejectedError(Code.MALFORMED, f"cannot read {step.patch}: {error.strerror}") from error
     except ExpressionError as error:
         raise PreparationError(str(error)) from error
     return None
@@ -114,13 +115,15 @@ def edited(session: RunSession, planned: Planned, run: StepRun, slot: Slot) -> s
         command(session, planned, run)
     except Failure as failure:
         run.log = str(failure.log.relative_to(session.folder.path)) if failure.log else run.log
-        raise RejectedError(f"its command failed: {failure.reason}", failure.log) from failure
+        raise RejectedError(Code.MALFORMED, f"its command failed: {failure.reason}", failure.log) from failure
     finally:
         # Also after a failure: otherwise the next candidate in this slot would be measured with these files.
         wrote = slot.remove_ignored(before)
     if wrote:
         shown = [*wrote[:_SHOWN], *([f"{len(wrote) - _SHOWN} more"] if len(wrote) > _SHOWN else [])]
-        raise RejectedError(f"it wrote ignored files {', '.join(shown)}, which cannot be committed")
+        raise RejectedError(
+            Code.FORBIDDEN_FILE, f"it wrote ignored files {', '.join(shown)}, which cannot be committed"
+        )
     recorded = slot.take()
     if recorded.left_out:
         run.warnings.append(f"left out, since they are separate repositories: {', '.join(recorded.left_out)}")
@@ -134,13 +137,17 @@ def change_of(repository: Repository, stage: Stage, base: str, tree: str, settin
     """
     diff = difference(repository, base, tree)
     if base == tree and not settings.env and not settings.params:
-        raise RejectedError("it changes nothing")
+        raise RejectedError(Code.CHANGES_NOTHING, "it changes nothing")
     for path in changed_paths(repository, base, tree):
         glob = next((glob for glob in stage.forbid or () if _covers(glob, path)), None)
         if glob is not None:
-            raise RejectedError(f"needs approval: it touches {path}, which `forbid: {glob}` protects")
+            raise RejectedError(
+                Code.FORBIDDEN_FILE, f"needs approval: it touches {path}, which `forbid: {glob}` protects"
+            )
     if stage.max_diff is not None and diff.lines > stage.max_diff:
-        raise RejectedError(f"needs approval: it changes {diff.lines} lines, `max-diff` is {stage.max_diff}")
+        raise RejectedError(
+            Code.TOO_LARGE, f"needs approval: it changes {diff.lines} lines, `max-diff` is {stage.max_diff}"
+        )
     return AppliedChange(tree, diff, settings)
 
 

@@ -35,6 +35,7 @@ from perfflow.jobs.optimize.apply_change import (
     settings_of,
 )
 from perfflow.model.errors import UserError
+from perfflow.model.judging import Code
 from perfflow.model.metrics import COMPARED_STATISTICS
 from perfflow.model.plain_data import to_json
 from perfflow.model.readings import Side
@@ -104,13 +105,15 @@ class AcceptedState:
         """Check out a tree in a slot and build it. Raises RejectedError if a building step fails."""
         state = replace(self.state, tree=tree)
         context = shown_in(slot, state, self._session.context, settings, self._stage.building)
-        self.perform(self.session_in(context, subrun, candidate), self._stage.building, "it does not build")
+        session = self.session_in(context, subrun, candidate)
+        self.perform(session, self._stage.building, Code.BUILD_FAILED, "it does not build")
         return context
 
-    def perform(self, session: RunSession, steps: Collection[str], what: str) -> list[StepRun]:
+    def perform(self, session: RunSession, steps: Collection[str], code: Code, what: str) -> list[StepRun]:
         """Run steps of the plan.
 
-        Raises RejectedError, its text beginning with ``what``, if a step fails; Failure if it fails on the baseline.
+        Raises RejectedError with ``code``, its text beginning with ``what``, if a step fails; Failure if it fails on
+        the baseline.
         """
         runs = perform_all(session, steps)
         for run in runs:
@@ -120,7 +123,7 @@ class AcceptedState:
             if run.blocks:
                 detail = f": {run.detail}" if run.detail else ""
                 message = f"{what}: step {run.planned.id}: {run.reason}{detail}"
-                raise RejectedError(message, log_of(run, session.folder.path))
+                raise RejectedError(code, message, log_of(run, session.folder.path))
         return runs
 
     def set_up(self, subrun: Callable[[], Subrun], candidate: Planned) -> None:
@@ -131,7 +134,7 @@ class AcceptedState:
         try:
             context = self.built(self.slot, self.state.tree, self.settings, where, candidate)
             session = self.session_in(context, where, candidate)
-            self.perform(session, self._stage.checking, "correctness does not hold")
+            self.perform(session, self._stage.checking, Code.CHECK_FAILED, "correctness does not hold")
         except RejectedError as error:
             message = f"the current code does not work in a separate folder: {error}; {_SHARE}"
             raise Failure(message, log=error.log) from error
@@ -253,9 +256,10 @@ class Optimizer(TreeWork):
             change = self._change(planned, run, subrun, attempt)
             context = kept.built(kept.other, change.tree, change.own.on_top(kept.settings), subrun, planned)
             between = kept.session_between(kept.standing, context, subrun, planned)
-            kept.perform(between, self._stage.checking, "correctness does not hold")
+            kept.perform(between, self._stage.checking, Code.CHECK_FAILED, "correctness does not hold")
             self._require_checks(planned, between)
-            kept.perform(replace(between, goal=self._stage.goal), self._stage.measuring, "it could not be measured")
+            timed = replace(between, goal=self._stage.goal)
+            kept.perform(timed, self._stage.measuring, Code.NOT_MEASURED, "it could not be measured")
             acceptance = self._judged(subrun.record)
         except (RejectedError, PreparationError) as error:
             entry = ledger_entry(planned, name, "rejected", str(error), bound=bound)
@@ -338,7 +342,7 @@ class Optimizer(TreeWork):
             original = kept.built(kept.other, kept.original.tree, Settings(), subrun, planned)
             # This is the final result, so measure it over several code layouts, not by one layout's luck.
             session = replace(kept.session_between(original, kept.standing, subrun, planned), over_layouts=True)
-            kept.perform(session, self._stage.measuring, "it could not be measured")
+            kept.perform(session, self._stage.measuring, Code.NOT_MEASURED, "it could not be measured")
         except RejectedError as error:
             raise Failure(f"cannot compare the accepted changes with the original: {error}", log=error.log) from error
         except UserError as error:
@@ -442,7 +446,7 @@ class Optimizer(TreeWork):
             except RejectedError as error:
                 if not planned.step.propose:
                     raise
-                raise NoProposalError(f"no proposal: {error}", error.log) from error
+                raise NoProposalError(Code.NO_PROPOSAL, f"no proposal: {error}", error.log) from error
         return change_of(self._repository, self._stage.own, base, base if tree is None else tree, settings)
 
     def _require_checks(self, planned: Planned, session: RunSession) -> None:
@@ -454,7 +458,9 @@ class Optimizer(TreeWork):
             try:
                 command(session, replace(planned, id=f"check-{number + 1}", step=step), check)
             except Failure as failure:
-                raise RejectedError(f"needs approval: `check: {text}`: {failure.reason}", failure.log) from failure
+                raise RejectedError(
+                    Code.NEEDS_APPROVAL, f"needs approval: `check: {text}`: {failure.reason}", failure.log
+                ) from failure
 
     def _judged(self, record: Record) -> Acceptance:
         criteria = self._session.context.plan.criteria
