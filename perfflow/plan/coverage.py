@@ -58,6 +58,7 @@ LINTS = (
     ONE_SIDED,
     "synthetic-only",
     "left-running",
+    "output-varies",
 )
 """Rules about methodology that ``allow`` of a step can disable, with a reason."""
 _WORK_METRICS = {"bytes": "throughput", "elements": "rate", "flops": "flops"}

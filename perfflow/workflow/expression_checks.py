@@ -171,7 +171,7 @@ def _members(draft: Draft, root: str, step: Step | None) -> list[str] | None:
         return None if ("params",) in draft.wrong else list(draft.params)
     if root == "steps":
         return None if ("stages",) in draft.wrong else draft.step_names
-    if root == "layout":
+    if root in ("layout", "pair"):
         return ["seed"]
     if root != "matrix":
         return None

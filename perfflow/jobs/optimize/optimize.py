@@ -14,14 +14,19 @@ from __future__ import annotations
 
 import json
 import math
+import os
+import secrets
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
 from typing import Any, Literal
 
-from perfflow.execute import invoke
+from perfflow.execute import invoke, sandbox
 from perfflow.execute.context import Settings, TreeContext
 from perfflow.execute.invoke import Failure
 from perfflow.execute.prepare import PreparationError
+from perfflow.execute.sandbox import Sandbox
 from perfflow.execute.schedule import StepRun, StepStatus
 from perfflow.jobs.optimize.apply_change import (
     AppliedChange,
@@ -49,7 +54,7 @@ from perfflow.session.perform import failure_of, log_of, perform_all
 from perfflow.session.progress import of_candidate
 from perfflow.session.session import Perform, RunSession, TreeWork, context_in, shown_in
 from perfflow.session.steps.by_role import performer_of
-from perfflow.session.steps.check import command
+from perfflow.session.steps.check import acceptable, command
 from perfflow.store import run_folder
 from perfflow.store.record import Record, record_of
 from perfflow.store.run_facts import Branch, StepFindings
@@ -76,6 +81,8 @@ class AcceptedState:
         self.original, self.state, self.settings = original, original, Settings()
         self.slot, self.other = slots.a, slots.b
         self.context: TreeContext | None = None
+        self.keeper = _keeper(stage, session)
+        """What keeps processes in their sandbox, '' if there is none."""
 
     @property
     def standing(self) -> TreeContext:
@@ -102,12 +109,23 @@ class AcceptedState:
         return replace(self.session_in(candidate, subrun, planned), contexts=contexts, times_all=True)
 
     def built(self, slot: Slot, tree: str, settings: Settings, subrun: Subrun, candidate: Planned) -> TreeContext:
-        """Check out a tree in a slot and build it. Raises RejectedError if a building step fails."""
+        """Check out a tree in a slot and build it, in a sandbox if it is not the original, which may load dependencies.
+
+        Raises RejectedError if a building step fails.
+        """
         state = replace(self.state, tree=tree)
         context = shown_in(slot, state, self._session.context, settings, self._stage.building)
-        session = self.session_in(context, subrun, candidate)
+        inside = replace(context, sandbox=self._sandbox(slot), layouts=None) if self.keeper else context
+        session = self.session_in(context if tree == self.original.tree else inside, subrun, candidate)
         self.perform(session, self._stage.building, Code.BUILD_FAILED, "it does not build")
-        return context
+        return replace(inside, outputs=session.context.outputs)
+
+    def _sandbox(self, slot: Slot) -> Sandbox:
+        """Return what the processes in a slot see: its folders, and the user's shared ones."""
+        repository, folder = slot.repository, self._session.folder.path
+        shown = tuple(repository.root / path for path in slot.share)
+        hidden = (repository.root, repository.home, Path(os.path.realpath(folder)))
+        return Sandbox(self.keeper, (slot.path, slot.build), hidden, shown)
 
     def perform(self, session: RunSession, steps: Collection[str], code: Code, what: str) -> list[StepRun]:
         """Run steps of the plan.
@@ -123,7 +141,7 @@ class AcceptedState:
             if run.blocks:
                 detail = f": {run.detail}" if run.detail else ""
                 message = f"{what}: step {run.planned.id}: {run.reason}{detail}"
-                raise RejectedError(code, message, log_of(run, session.folder.path))
+                raise RejectedError(run.code or code, message, log_of(run, session.folder.path))
         return runs
 
     def set_up(self, subrun: Callable[[], Subrun], candidate: Planned) -> None:
@@ -144,6 +162,25 @@ class AcceptedState:
         """Accept a candidate, which is built in the other slot."""
         self.state, self.settings, self.context = state, change.own.on_top(self.settings), context
         self.slot, self.other = self.other, self.slot
+
+
+def _keeper(stage: StagePlan, session: RunSession) -> str:
+    """Return the program that keeps candidates in a sandbox, '' if they need none. Raises Failure if one is missing."""
+    wanted = stage.isolate
+    if wanted == "off":
+        return ""
+    keeper, why = sandbox.available()
+    serving = [item.id for item in session.context.plan.steps if item.step.background]
+    if serving:
+        keeper, why = "", f"the service {serving[0]} cannot be reached from a sandbox"
+    if keeper or wanted == "auto":
+        return keeper
+    hint = "install bubblewrap 0.11 or later, allow user namespaces, or set `isolate: auto` if you trust the code"
+    raise NoSandboxError(f"`isolate: strict`, but nothing can keep the code of a candidate in: {why}; {hint}")
+
+
+class NoSandboxError(Failure):
+    """A candidate must not run, because there is no sandbox for it."""
 
 
 Decision = Literal["accepted", "rejected", "skipped"]
@@ -258,7 +295,8 @@ class Optimizer(TreeWork):
             between = kept.session_between(kept.standing, context, subrun, planned)
             kept.perform(between, self._stage.checking, Code.CHECK_FAILED, "correctness does not hold")
             self._require_checks(planned, between)
-            timed = replace(between, goal=self._stage.goal)
+            differ = partial(acceptable, between) if kept.keeper else None
+            timed = replace(between, goal=self._stage.goal, differ=differ, pair_secret=secrets.token_hex(16))
             kept.perform(timed, self._stage.measuring, Code.NOT_MEASURED, "it could not be measured")
             acceptance = self._judged(subrun.record)
         except (RejectedError, PreparationError) as error:
