@@ -290,6 +290,8 @@ class RunInfo(ResultPart):
     """Smallest proven effect for which a candidate is kept, as a share; None without an optimize stage."""
     guard: list[str] = []
     """Globs of benchmarks that the optimize stage guards: all of their metrics gate."""
+    isolation: str = ""
+    """What kept the code of candidates in: `bubblewrap`, `user namespaces`, or '' if nothing did."""
     ruled_out: dict[str, str] = {}
     """Techniques of the optimization hierarchy without a candidate, and the reason."""
     command: list[str] = []

@@ -244,6 +244,7 @@ class Record:
         """Fold the tree that the candidates started from, an accepted candidate, or the branch with the result."""
         if event["event"] == "optimizing":
             self.original = event["tree"]
+            self.run = self.run.model_copy(update={"isolation": event.get("isolation", "")})
         elif event["event"] == "kept":
             self.kept[event["id"]] = event["revision"]
         else:

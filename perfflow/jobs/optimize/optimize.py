@@ -40,7 +40,7 @@ from perfflow.jobs.optimize.apply_change import (
     settings_of,
 )
 from perfflow.model.errors import UserError
-from perfflow.model.judging import Code
+from perfflow.model.judging import Code, Flag
 from perfflow.model.metrics import COMPARED_STATISTICS
 from perfflow.model.plain_data import to_json
 from perfflow.model.readings import Side
@@ -81,7 +81,9 @@ class AcceptedState:
         self.original, self.state, self.settings = original, original, Settings()
         self.slot, self.other = slots.a, slots.b
         self.context: TreeContext | None = None
-        self.keeper = _keeper(stage, session)
+        self.keeper, why = _keeper(stage, session)
+        if why:
+            raise NoSandboxError(why)
         """What keeps processes in their sandbox, '' if there is none."""
 
     @property
@@ -140,7 +142,8 @@ class AcceptedState:
                 raise failure_of(run, session.folder.path, message)
             if run.blocks:
                 detail = f": {run.detail}" if run.detail else ""
-                message = f"{what}: step {run.planned.id}: {run.reason}{detail}"
+                about = "" if run.code else f"{what}: "
+                message = f"{about}step {run.planned.id}: {run.reason}{detail}"
                 raise RejectedError(run.code or code, message, log_of(run, session.folder.path))
         return runs
 
@@ -164,19 +167,19 @@ class AcceptedState:
         self.slot, self.other = self.other, self.slot
 
 
-def _keeper(stage: StagePlan, session: RunSession) -> str:
-    """Return the program that keeps candidates in a sandbox, '' if they need none. Raises Failure if one is missing."""
+def _keeper(stage: StagePlan, session: RunSession) -> tuple[str, str]:
+    """Return the program that keeps candidates in a sandbox, '' if they need none, and why one that they need lacks."""
     wanted = stage.isolate
     if wanted == "off":
-        return ""
+        return "", ""
     keeper, why = sandbox.available()
     serving = [item.id for item in session.context.plan.steps if item.step.background]
     if serving:
         keeper, why = "", f"the service {serving[0]} cannot be reached from a sandbox"
     if keeper or wanted == "auto":
-        return keeper
+        return keeper, ""
     hint = "install bubblewrap 0.11 or later, allow user namespaces, or set `isolate: auto` if you trust the code"
-    raise NoSandboxError(f"`isolate: strict`, but nothing can keep the code of a candidate in: {why}; {hint}")
+    return "", f"`isolate: strict`, but nothing can keep the code of a candidate in: {why}; {hint}"
 
 
 class NoSandboxError(Failure):
@@ -297,7 +300,10 @@ class Optimizer(TreeWork):
             self._require_checks(planned, between)
             differ = partial(acceptable, between) if kept.keeper else None
             timed = replace(between, goal=self._stage.goal, differ=differ, pair_secret=secrets.token_hex(16))
-            kept.perform(timed, self._stage.measuring, Code.NOT_MEASURED, "it could not be measured")
+            runs = kept.perform(timed, self._stage.measuring, Code.NOT_MEASURED, "it could not be measured")
+            flags = set[Flag]().union(*(run.flags for run in runs))
+            if self._stage.own.isolate and not kept.keeper:
+                flags.add(Flag.NOT_ISOLATED)
             acceptance = self._judged(subrun.record)
         except (RejectedError, PreparationError) as error:
             entry = ledger_entry(planned, name, "rejected", str(error), bound=bound)
@@ -311,7 +317,7 @@ class Optimizer(TreeWork):
             unbuilt = ": was it built?" if change.difference.files else ""
             reason += f" (both sides execute the same files{unbuilt})"
         entry = ledger_entry(planned, name, decision, reason, acceptance.row, bound)
-        entry = self._kept_diff(entry, change, subrun)
+        entry = self._kept_diff(entry, change, subrun).model_copy(update={"flags": sorted(flags)})
         if acceptance.accepted and planned.cell:
             self._rivals.append(Rival(planned, change, subrun, entry))
         elif acceptance.accepted:
@@ -569,7 +575,8 @@ class Optimizer(TreeWork):
             if before and before != self._original.tree:
                 raise Failure("the code was changed since the run was interrupted; start a new run")
             if not before:
-                self._folder.append({"event": "optimizing", "tree": self._original.tree})
+                keeper, _ = _keeper(self._stage, self._session)
+                self._folder.append({"event": "optimizing", "tree": self._original.tree, "isolation": keeper})
         return self._original
 
     def _require_goal(self) -> None:
