@@ -68,7 +68,8 @@ class Sandbox:
 
         env: the environment of its processes, whose PATH is shown. writable, readable: further folders that it sees.
         """
-        own = dict.fromkeys(Path(os.path.realpath(path)) for path in (*_interpreter(), *self._of_toolchains(env)))
+        present = filter(os.path.exists, (*_interpreter(), *self._of_toolchains(env)))
+        own = dict.fromkeys(Path(os.path.realpath(path)) for path in present)
         hidden = [path for path in self._hidden(env) if path.is_dir()]
         words = ["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--tmpfs", _SHARED_MEMORY]
         words += [word for path in hidden for word in ("--tmpfs", str(path))]
@@ -93,7 +94,7 @@ class Sandbox:
         return sorted({*self.hidden, *(Path(os.path.realpath(path)) for path in everybodys)})
 
     def _of_toolchains(self, env: Mapping[str, str]) -> Iterator[str]:
-        yield from filter(os.path.exists, _of_user(env))
+        yield from _of_user(env)
         for path in self.shown:
             yield from _installation(path / "bin")
 
