@@ -177,12 +177,20 @@ def enter(words: list[str]) -> None:
 
 
 def main() -> None:
-    """Run the spawner in the sandbox that the arguments describe; without arguments, in the one that it is in."""
+    """Run the spawner, or the command after ``--``, in the sandbox that the words before ``--`` describe.
+
+    Without words, this process is in its sandbox already.
+    """
+    words, here = sys.argv[2:], os.getcwd()
+    end = words.index("--") if "--" in words else len(words)
     try:
-        if sys.argv[2:]:
-            enter(sys.argv[2:])
+        if words[:end]:
+            enter(words[:end])
         _drop_rights()
         _limit()
+        if words[end + 1 :]:
+            os.chdir(here)
+            os.execvp(words[end + 1], words[end + 1 :])  # noqa: S606
     except OSError as error:
         sys.exit(f"no sandbox: {error}")
     spawner.main()

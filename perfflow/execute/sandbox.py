@@ -62,9 +62,15 @@ class Sandbox:
     shown: tuple[Path, ...]
 
     def words(
-        self, env: Mapping[str, str], writable: Iterable[Path], readable: Iterable[Path] = (), *, builds: bool
+        self,
+        env: Mapping[str, str],
+        writable: Iterable[Path],
+        readable: Iterable[Path] = (),
+        *,
+        builds: bool,
+        command: Iterable[str] = (),
     ) -> list[str]:
-        """Return the command that starts a spawner in a new sandbox.
+        """Return the command that starts a spawner in a new sandbox, or ``command`` instead of it.
 
         env: the environment of its processes, whose PATH is shown. writable, readable: further folders that it sees.
         """
@@ -83,8 +89,8 @@ class Sandbox:
         words += [word for path in (*self.shown, *readable) if path.exists() for word in _bound("--ro-bind", path)]
         words += [word for path in writable for word in _bound("--bind", path)]
         if self.keeper == BUBBLEWRAP:
-            return [bubblewrap(), *_ALONE, *words, *_INTERPRETER, _INSIDE, str(_PACKAGES)]
-        return [*_INTERPRETER, _INSIDE, str(_PACKAGES), *words]
+            return [bubblewrap(), *_ALONE, *words, *_INTERPRETER, _INSIDE, str(_PACKAGES), "--", *command]
+        return [*_INTERPRETER, _INSIDE, str(_PACKAGES), *words, "--", *command]
 
     def _hidden(self, env: Mapping[str, str]) -> list[Path]:
         of_user = [env.get("HOME", ""), pwd.getpwuid(os.getuid()).pw_dir, env.get("TMPDIR", "")]

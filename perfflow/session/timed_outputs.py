@@ -20,13 +20,14 @@ from perfflow.tools.regular_files import read
 FILE = "printed"
 MOST_COMPARED = 256 * 2**20
 """Most bytes of one output."""
+_MOST_ROUNDS = 4
+"""Most rounds whose outputs are kept: side by side, processes of two rounds may overlap."""
 VARIES = "output-varies"
 """The key of ``allow`` for a command whose output differs from run to run."""
 
 
 @dataclass(frozen=True)
 class _Printed:
-    side: Side
     output: bytes
     again: Callable[[], object]
     """Runs the process once more."""
@@ -37,7 +38,7 @@ class TimedOutputs:
 
     def __init__(self, planned: Planned, run: StepRun, differ: Differ) -> None:
         self._planned, self._run, self._differ = planned, run, differ
-        self._waiting: dict[tuple[int, bool, int], _Printed] = {}
+        self._printed: dict[tuple[int, bool, int], dict[Side, _Printed]] = {}
 
     def read(self, prepared: ReadyProcess, folder: Path) -> ReadyProcess:
         """Return the call with its output in a file, whatever the workflow says. Both sides have the same kind."""
@@ -50,13 +51,13 @@ class TimedOutputs:
 
         again: runs the process once more. Raises Failure for a difference that is not allowed.
         """
-        own = _Printed(request.side, _content(folder), again)
-        key = request.number, request.warming, count or 0
-        other = self._waiting.pop(key, None)
-        if other is None:
-            self._waiting[key] = own
+        # A round may have several processes of a side, with different code layouts and one input.
+        sides = self._printed.setdefault((request.number, request.warming, count or 0), {})
+        sides[request.side] = _Printed(_content(folder), again)
+        if len(self._printed) > _MOST_ROUNDS:
+            del self._printed[next(iter(self._printed))]
+        if len(sides) < len(Side):
             return
-        sides = {item.side: item for item in (own, other)}
         baseline, actual = sides[Side.BASELINE], sides[Side.CANDIDATE].output
         expected = baseline.output
         if not expected:

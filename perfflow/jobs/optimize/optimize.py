@@ -117,7 +117,7 @@ class AcceptedState:
         """
         state = replace(self.state, tree=tree)
         context = shown_in(slot, state, self._session.context, settings, self._stage.building)
-        inside = replace(context, sandbox=self._sandbox(slot), layouts=None) if self.keeper else context
+        inside = replace(context, sandbox=self._sandbox(slot)) if self.keeper else context
         session = self.session_in(context if tree == self.original.tree else inside, subrun, candidate)
         self.perform(session, self._stage.building, Code.BUILD_FAILED, "it does not build")
         return replace(inside, outputs=session.context.outputs)
@@ -127,7 +127,8 @@ class AcceptedState:
         repository, folder = slot.repository, self._session.folder.path
         shown = tuple(repository.root / path for path in slot.share)
         hidden = (repository.root, repository.home, Path(os.path.realpath(folder)))
-        return Sandbox(self.keeper, (slot.path, slot.build), hidden, shown)
+        slot.layouts.mkdir(exist_ok=True)
+        return Sandbox(self.keeper, (slot.path, slot.build, slot.layouts), hidden, shown)
 
     def perform(self, session: RunSession, steps: Collection[str], code: Code, what: str) -> list[StepRun]:
         """Run steps of the plan.
