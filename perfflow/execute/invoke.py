@@ -169,7 +169,9 @@ def _in_sandbox(spawner: Spawner, ready: ReadyProcess, folder: Path, *, builds: 
     read_later = [] if builds else [ready.cwd / name for name in _read_later(ready)]
     for path in read_later:
         path.unlink(missing_ok=True)
-    with spawner.within(ready.sandbox.words(ready.env, writable, readable, builds=builds)) as inner:
+    started = [*ready.argv[:1], *([call.program, *call.command[:1]] if call else [])]
+    words = ready.sandbox.words(ready.env, writable, readable, builds=builds, programs=started)
+    with spawner.within(words) as inner:
         yield inner
         for number, path in enumerate(read_later):
             taken = folder / f"{_TAKEN}{number}"

@@ -60,6 +60,8 @@ class Sandbox:
     folders: tuple[Path, ...]
     hidden: tuple[Path, ...]
     shown: tuple[Path, ...]
+    programs: tuple[str, ...] = ()
+    """Absolute paths of programs, whose installations it sees."""
 
     def words(
         self,
@@ -68,13 +70,15 @@ class Sandbox:
         readable: Iterable[Path] = (),
         *,
         builds: bool,
+        programs: Iterable[str] = (),
         command: Iterable[str] = (),
     ) -> list[str]:
         """Return the command that starts a spawner in a new sandbox, or ``command`` instead of it.
 
         env: the environment of its processes, whose PATH is shown. writable, readable: further folders that it sees.
+        programs: those that it starts, as for ``self.programs``.
         """
-        present = filter(os.path.exists, (*_interpreter(), *self._of_toolchains(env)))
+        present = filter(os.path.exists, (*_interpreter(), *self._of_toolchains(env, programs)))
         own = dict.fromkeys(Path(os.path.realpath(path)) for path in present)
         hidden = [path for path in self._hidden(env) if path.is_dir()]
         words = ["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--tmpfs", _SHARED_MEMORY]
@@ -99,8 +103,11 @@ class Sandbox:
         # A folder comes before those in it, which would be covered otherwise.
         return sorted({*self.hidden, *(Path(os.path.realpath(path)) for path in everybodys)})
 
-    def _of_toolchains(self, env: Mapping[str, str]) -> Iterator[str]:
+    def _of_toolchains(self, env: Mapping[str, str], programs: Iterable[str]) -> Iterator[str]:
         yield from _of_user(env)
+        for program in (*self.programs, *programs):
+            if program.startswith("/") and not _is_below(Path(program), self.folders):
+                yield from _installation(Path(program).parent)
         for path in self.shown:
             yield from _installation(path / "bin")
 

@@ -128,7 +128,10 @@ class AcceptedState:
         shown = tuple(repository.root / path for path in slot.share)
         hidden = (repository.root, repository.home, Path(os.path.realpath(folder)))
         slot.layouts.mkdir(exist_ok=True)
-        return Sandbox(self.keeper, (slot.path, slot.build, slot.layouts), hidden, shown)
+        # Outputs of the setup stage are valid in every tree, such as the interpreter that it made.
+        told = (value for outputs in self._session.context.outputs.values() for value in outputs.values())
+        programs = tuple(value for value in told if value.startswith("/") and os.access(value, os.X_OK))
+        return Sandbox(self.keeper, (slot.path, slot.build, slot.layouts), hidden, shown, programs)
 
     def perform(self, session: RunSession, steps: Collection[str], code: Code, what: str) -> list[StepRun]:
         """Run steps of the plan.
