@@ -657,6 +657,10 @@ class Optimization(ResultPart):
     reason: str
     flags: list[Flag] = []
     needs: Needs | None = None
+    attempts: int = 0
+    """Measured tries of the same original so far, in any run, with this one; 0 if it was not measured."""
+    surely: Number = None
+    """The low end of the effect at the confidence that so many attempts ask for."""
     benchmark: str = ""
     metric: str = ""
     unit: str = ""

@@ -21,7 +21,7 @@ from perfflow.model.criteria import Criteria, criteria_from_json
 from perfflow.model.kernels import KernelResult
 from perfflow.model.metrics import MEMORY
 from perfflow.model.plain_data import from_json, to_json
-from perfflow.model.readings import NO_INNER, Design, Peak, Reading, Side
+from perfflow.model.readings import NO_INNER, SCHEDULES, Design, Peak, Reading, Side
 from perfflow.model.result import Attribution, Blind, Expected, Optimization, PlannedStep, RunInfo
 from perfflow.store.run_facts import (
     BisectQuestion,
@@ -236,9 +236,18 @@ class Record:
             self.blind = Blind.model_validate(event)
         elif event["event"] == "layouts":
             self.without_layouts[event["step"], event["benchmark"]] = event["reason"]
+            self._take_as_built(event["step"], event["benchmark"])
         else:
             blame = from_json(Blame, event)
             self.blamed[blame.benchmark, blame.function, blame.file] = blame
+
+    def _take_as_built(self, step: str, benchmark: str) -> None:
+        """Let the programs as built decide again, where too few pairs with code layouts were taken to decide."""
+        fewest = SCHEDULES[Design.LAYOUTS][0][0]
+        for key, series in self.series.items():
+            own = series.step == step and benchmark in ("", series.benchmark)
+            if own and series.built and series.design == Design.LAYOUTS and len(series.sides[Side.BASELINE]) < fewest:
+                self.series[key] = series.built
 
     def _take_optimizing(self, event: Mapping[str, Any]) -> None:
         """Fold the tree that the candidates started from, an accepted candidate, or the branch with the result."""

@@ -19,6 +19,7 @@ from datetime import datetime
 from typing import Any, Literal
 
 from perfflow.model.criteria import Criteria, Thresholds
+from perfflow.model.judging import Code
 from perfflow.model.metrics import MEMORY, Better
 from perfflow.model.plain_data import to_json
 from perfflow.model.readings import HOTSPOT, Design, Side
@@ -639,14 +640,17 @@ def ledger(record: Record) -> Iterator[Optimization]:
     kept_steps = {name.partition("[")[0] for name in record.kept}
     before: list[Optimization] = []
     for tried in record.tried():
-        decision, reason, name = tried.decision, tried.reason, tried.id
-        if decision == "accepted" and name not in record.kept:
+        found, name = tried, tried.id
+        if found.decision == "accepted" and name not in record.kept:
             lost = name.partition("[")[0] in kept_steps
-            decision, reason = "rejected", f"{_OTHER if lost else _LOST}: {reason}"
-        revision = record.kept.get(name) if decision == "accepted" else None
+            code = Code.NOT_NEEDED if lost else Code.OUT_OF_TIME
+            why = f"{_OTHER if lost else _LOST}: {found.reason}"
+            update = {"decision": "rejected", "reason": why, "outcome": code.outcome, "code": code, "flags": []}
+            found = found.model_copy(update=update)
+        revision = record.kept.get(name) if found.decision == "accepted" else None
         cheaper = cheaper_than(tried, before, record.run.ruled_out or {})
-        before.append(tried.model_copy(update={"decision": decision, "reason": reason}))
-        yield before[-1].model_copy(update={"revision": revision, "cheaper": cheaper})
+        before.append(found)
+        yield found.model_copy(update={"revision": revision, "cheaper": cheaper})
     if not record.ledger:
         yield from _untried(record)
 
@@ -657,7 +661,17 @@ def _untried(record: Record) -> Iterator[Optimization]:
         step = record.steps.get(step_id)
         if planned.role == "candidate" and step is not None and not step.optimizations:
             technique, why = planned.technique or "", planned.why or ""
-            yield Optimization(id=step_id, decision="skipped", reason=step.reason, technique=technique, why=why)
+            failed = any(other.status in ("failed", "timeout") for other in record.steps.values())
+            code = Code.BASE_FAILS if failed else Code.NOT_NEEDED
+            yield Optimization(
+                id=step_id,
+                decision="skipped",
+                outcome=code.outcome,
+                code=code,
+                reason=step.reason,
+                technique=technique,
+                why=why,
+            )
 
 
 NOISIER = 2.0

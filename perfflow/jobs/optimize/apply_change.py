@@ -151,6 +151,24 @@ def change_of(repository: Repository, stage: Stage, base: str, tree: str, settin
     return AppliedChange(tree, diff, settings)
 
 
+_BUILD_SETTINGS = (
+    *("Cargo.toml", "Cargo.lock", "build.rs", ".cargo/**", "rust-toolchain", "rust-toolchain.toml"),
+    *("Makefile", "makefile", "GNUmakefile", "*.mk", "CMakeLists.txt", "*.cmake", "CMakePresets.json"),
+    *("meson.build", "meson.options", "meson_options.txt", "configure", "configure.ac", "*.am", "*.ninja"),
+    *("BUILD", "BUILD.bazel", "WORKSPACE", "MODULE.bazel", ".bazelrc", "conanfile.txt", "conanfile.py", "vcpkg.json"),
+    *("pyproject.toml", "setup.py", "setup.cfg", "requirements*.txt", "package.json", "package-lock.json"),
+    *("tsconfig*.json", "go.mod", "go.sum", "go.work", "pom.xml", "build.gradle", "build.gradle.kts"),
+    *("gradle.properties", "build.zig", "mojoproject.toml", "pixi.toml", "Dockerfile"),
+)
+"""Globs of files, in any folder, that set how a program is built or what it is built from."""
+
+
+def sets_build(change: AppliedChange) -> bool:
+    """Return whether a change touches a file that sets how the program is built."""
+    globs = [each for glob in _BUILD_SETTINGS for each in (glob, f"**/{glob}")]
+    return any(matches(glob, file.path) for file in change.difference.files for glob in globs)
+
+
 def _covers(glob: str, path: str) -> bool:
     """Return whether a glob matches a path. The name of a folder matches everything in it."""
     plain = glob.removeprefix("./").lstrip("/").rstrip("/")

@@ -12,6 +12,7 @@ An accepted change is the base of the next candidate. The final effect is measur
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import os
@@ -24,6 +25,7 @@ from typing import Any, Literal
 
 from perfflow.execute import invoke, sandbox
 from perfflow.execute.context import Settings, TreeContext
+from perfflow.execute.deadline import KEPT_SHARE, Deadline, TotalBudget
 from perfflow.execute.invoke import Failure
 from perfflow.execute.prepare import PreparationError
 from perfflow.execute.sandbox import Sandbox
@@ -37,6 +39,7 @@ from perfflow.jobs.optimize.apply_change import (
     edited,
     patched,
     proposing,
+    sets_build,
     settings_of,
 )
 from perfflow.model.errors import UserError
@@ -44,18 +47,18 @@ from perfflow.model.judging import Code, Flag
 from perfflow.model.metrics import COMPARED_STATISTICS
 from perfflow.model.plain_data import to_json
 from perfflow.model.readings import Side
-from perfflow.model.result import Bounds, Optimization
+from perfflow.model.result import Bounds, Needs, Optimization
 from perfflow.model.secrets import masked
 from perfflow.model.stacks import Stack, read_folded, share_below
 from perfflow.model.targets import matches
-from perfflow.model.units import format_change
+from perfflow.model.units import brief_duration, format_change
 from perfflow.plan.plan import Planned, StagePlan
 from perfflow.session.perform import failure_of, log_of, perform_all
 from perfflow.session.progress import of_candidate
 from perfflow.session.session import Perform, RunSession, TreeWork, context_in, shown_in
 from perfflow.session.steps.by_role import performer_of
 from perfflow.session.steps.check import acceptable, command
-from perfflow.store import run_folder
+from perfflow.store import attempts, run_folder
 from perfflow.store.record import Record, record_of
 from perfflow.store.run_facts import Branch, StepFindings
 from perfflow.store.run_folder import Subrun, write_text
@@ -65,8 +68,9 @@ from perfflow.trees.repository import CodeState, Repository
 from perfflow.trees.slots import Slot, Slots, open_slots
 from perfflow.trees.snapshots import snapshot
 from perfflow.verdict import targets
-from perfflow.verdict.acceptance import Acceptance, Goal, accept, effect_of
+from perfflow.verdict.acceptance import Acceptance, Goal, accept, effect_of, more_pairs
 from perfflow.verdict.comparison import ComparedMetric
+from perfflow.verdict.decide import SPARE
 from perfflow.verdict.gating import compared, covers
 from perfflow.workflow.load import Draft
 
@@ -83,7 +87,7 @@ class AcceptedState:
         self.context: TreeContext | None = None
         self.keeper, why = _keeper(stage, session)
         if why:
-            raise NoSandboxError(why)
+            raise Failure(why, code=Code.NO_ISOLATION)
         """What keeps processes in their sandbox, '' if there is none."""
 
     @property
@@ -186,10 +190,6 @@ def _keeper(stage: StagePlan, session: RunSession) -> tuple[str, str]:
     return "", f"`isolate: strict`, but nothing can keep the code of a candidate in: {why}; {hint}"
 
 
-class NoSandboxError(Failure):
-    """A candidate must not run, because there is no sandbox for it."""
-
-
 Decision = Literal["accepted", "rejected", "skipped"]
 LONGEST_DIFF = 1 << 16
 """The most characters of a diff that a result contains. A longer diff is only in its file."""
@@ -199,6 +199,7 @@ def ledger_entry(
     planned: Planned,
     name: str,
     decision: Decision,
+    code: Code,
     reason: str,
     row: ComparedMetric | None = None,
     bound: float | None = None,
@@ -209,6 +210,8 @@ def ledger_entry(
         technique=planned.step.technique or "",
         why=planned.step.why or "",
         decision=decision,
+        outcome=code.outcome,
+        code=code,
         reason=reason,
         bound=bound,
         **(_figures(row) if row else {}),
@@ -294,39 +297,97 @@ class Optimizer(TreeWork):
 
     def _try(self, planned: Planned, run: StepRun, name: str, attempt: int, bound: float | None) -> Optimization:
         """Apply one change, build it, check it, measure it against the accepted state, and keep or reject it."""
-        kept, subrun = self._begun(), self._subrun(name)
+        kept, subrun, seconds = self._begun(), self._subrun(name), self._session.waits.stopwatch()
         change: AppliedChange | None = None
         try:
             change = self._change(planned, run, subrun, attempt)
+            kept.set_up(lambda: self._subrun(ORIGINAL), planned)
             context = kept.built(kept.other, change.tree, change.own.on_top(kept.settings), subrun, planned)
             between = kept.session_between(kept.standing, context, subrun, planned)
             kept.perform(between, self._stage.checking, Code.CHECK_FAILED, "correctness does not hold")
             self._require_checks(planned, between)
-            differ = partial(acceptable, between) if kept.keeper else None
-            timed = replace(between, goal=self._stage.goal, differ=differ, pair_secret=secrets.token_hex(16))
+            timed = replace(
+                between,
+                goal=self._stage.goal,
+                budget=self._share_of_time(planned, attempt),
+                differ=partial(acceptable, between) if kept.keeper else None,
+                pair_secret=secrets.token_hex(16),
+            )
             runs = kept.perform(timed, self._stage.measuring, Code.NOT_MEASURED, "it could not be measured")
-            flags = set[Flag]().union(*(run.flags for run in runs))
-            if self._stage.own.isolate and not kept.keeper:
-                flags.add(Flag.NOT_ISOLATED)
             acceptance = self._judged(subrun.record)
         except (RejectedError, PreparationError) as error:
-            entry = ledger_entry(planned, name, "rejected", str(error), bound=bound)
+            code = error.code if isinstance(error, RejectedError) else Code.MALFORMED
+            code = Code.OUT_OF_TIME if self._session.deadline.is_over else code
+            entry = ledger_entry(planned, name, "rejected", code, str(error), bound=bound)
             entry = entry.model_copy(update=self._last_words(error))
             self._no_idea = isinstance(error, NoProposalError)
             return self._kept_diff(entry, change, subrun)
         decision: Decision = "accepted" if acceptance.accepted else "rejected"
         reason = acceptance.reason
-        if acceptance.same_files:
+        if acceptance.code is Code.SAME_FILES:
             # If files changed but the same programs ran, the change was probably not built.
             unbuilt = ": was it built?" if change.difference.files else ""
             reason += f" (both sides execute the same files{unbuilt})"
-        entry = ledger_entry(planned, name, decision, reason, acceptance.row, bound)
-        entry = self._kept_diff(entry, change, subrun).model_copy(update={"flags": sorted(flags)})
+        entry = ledger_entry(planned, name, decision, acceptance.code, reason, acceptance.row, bound)
+        entry = self._with_facts(entry, acceptance, change, subrun.record, seconds())
+        if acceptance.accepted:
+            told = set(entry.flags).union(*(run.flags for run in runs))
+            unkept = {Flag.NOT_ISOLATED} if self._stage.own.isolate and not kept.keeper else set()
+            entry = entry.model_copy(update={"flags": sorted(told | unkept)})
+        entry = self._kept_diff(entry, change, subrun)
         if acceptance.accepted and planned.cell:
             self._rivals.append(Rival(planned, change, subrun, entry))
         elif acceptance.accepted:
             self._keep(Rival(planned, change, subrun, entry), context)
         return entry
+
+    def _share_of_time(self, planned: Planned, attempt: int) -> TotalBudget:
+        """Return the time to measure this try: its share of what is left, which may be more than its own budget."""
+        deadline = self._session.deadline
+        if math.isinf(deadline.left):
+            return self._session.budget
+        later = itertools.dropwhile(lambda item: item.id != planned.id, self._stage.candidates)
+        tries = sum(self._stage.attempts if item.step.propose else 1 for item in later) - (attempt - 1)
+        compared = any(item.step.compare for item in self._session.context.plan.steps)
+        seconds = deadline.left * (1 - KEPT_SHARE) / (tries + compared)
+        return TotalBudget(Deadline(seconds, lambda: self._session.waits.seconds), self._stage.measuring, whole=True)
+
+    def _with_facts(
+        self, entry: Optimization, found: Acceptance, change: AppliedChange, record: Record, seconds: float
+    ) -> Optimization:
+        """Add the flags of a measured try, the number of attempts, and the time that would decide.
+
+        ``seconds``: time that the try took.
+        """
+        row = found.row
+        if row is None:
+            return entry
+        series, surely = record.series[row.benchmark, row.metric.name], None
+        number = attempts.note(
+            self._repository.root, self._begun().original.tree, self._session.context.plan.workflow.name
+        )
+        if number > 1 and not row.metric.exact:
+            again = compared(record, self._session.context.plan.criteria, attempts=number)
+            effect = effect_of(again[row.benchmark, row.metric.name])
+            surely = effect.low if effect and math.isfinite(effect.low) else None
+        more = more_pairs(row, series.design, self._stage.goal.accept) if found.code is Code.NOT_PROVEN else None
+        needs = (
+            Needs(budget=brief_duration(math.ceil(seconds + SPARE * more * series.seconds / row.pairs)))
+            if more
+            else None
+        )
+        flags = [*found.flags, *self._flags(change, row, number, surely)] if found.accepted else []
+        return entry.model_copy(update={"attempts": number, "surely": surely, "needs": needs, "flags": flags})
+
+    def _flags(self, change: AppliedChange, row: ComparedMetric, number: int, surely: float | None) -> Iterator[Flag]:
+        if sets_build(change):
+            yield Flag.BUILD_SETTINGS
+        steps = self._session.context.plan.by_id
+        drawn = any("pair.seed" in steps[name].step.model_dump_json() for name in self._stage.measuring)
+        if self._stage.own.holdout is None and not drawn:
+            yield Flag.FIXED_INPUT
+        if number > 1 and not row.metric.exact and (surely is None or surely <= self._stage.goal.accept):
+            yield Flag.MANY_ATTEMPTS
 
     # -- steps of the run
 
@@ -342,30 +403,33 @@ class Optimizer(TreeWork):
             self._try_as_often_as_asked(planned, run, entries)
         except UserError as error:
             failure = Failure(error.in_one_line)
-            entries.append(ledger_entry(planned, planned.id, "skipped", failure.reason))
+            entries.append(self._not_tried(planned, failure))
             raise failure from error
         except Failure as failure:
             # The ledger lists every candidate, also one that could not be tried.
-            entries.append(ledger_entry(planned, planned.id, "skipped", failure.reason))
+            entries.append(self._not_tried(planned, failure))
             raise
         finally:
             run.found = StepFindings(optimizations=tuple(entries))
         run.exit_code = 0
 
+    def _not_tried(self, planned: Planned, failure: Failure) -> Optimization:
+        code = failure.code or (Code.OUT_OF_TIME if self._session.deadline.is_over else Code.BASE_FAILS)
+        return ledger_entry(planned, planned.id, "skipped", code, failure.reason)
+
     def _try_as_often_as_asked(self, planned: Planned, run: StepRun, entries: list[Optimization]) -> None:
         """Try a candidate once, and a proposer up to the stage's number of attempts. Skip it if it cannot gain."""
-        kept = self._begun()
+        self._begun()
         self._settle(but=planned.step.id)
         name, bound, stop = planned.id, self._bound(planned, run), self._stop
         if stop:
             run.status, run.reason = StepStatus.SKIPPED, stop
-            entries.append(ledger_entry(planned, name, "skipped", stop, bound=bound))
+            entries.append(ledger_entry(planned, name, "skipped", Code.NOT_NEEDED, stop, bound=bound))
             return
         if bound is not None and bound < self._stage.diminishing:
             reason = f"its hotspot and all it calls take {bound:.1%} of the time, so it cannot gain more than that"
-            entries.append(ledger_entry(planned, name, "skipped", reason, bound=bound))
+            entries.append(ledger_entry(planned, name, "skipped", Code.BOUNDED, reason, bound=bound))
             return
-        kept.set_up(lambda: self._subrun(ORIGINAL), planned)
         if not planned.step.propose:
             self._ledger.append(self._try(planned, run, name, 1, bound))
             entries.append(self._ledger[-1])
