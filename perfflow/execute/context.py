@@ -97,6 +97,8 @@ class TreeContext:
     layout_seed: int = 0
     """The seed of the code layout that is built; 0 is the program as built."""
 
+    holdout: str = ""
+    """The copy of an input that a candidate cannot know, for the process that reads it."""
     planted: Mapping[str, str] = field(default_factory=dict)
     """Variables with which measured processes become slower on purpose, for a self-test of a gate."""
     typed: bool = False
@@ -116,6 +118,7 @@ class TreeContext:
             "machine": dict(self.machine),
             "git": dict(self.git),
             "layout": {"seed": self.layout_seed},
+            "holdout": {"file": self.holdout},
         }
 
 

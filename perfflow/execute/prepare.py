@@ -76,6 +76,8 @@ class ReadyProcess:
     """The text that a shell runs; '' for a command without a shell."""
     first: tuple[Invocation, ...] = ()
     """The processes of ``prepare``, which run before the others and are not timed."""
+    visible: tuple[Path, ...] = ()
+    """Private folders outside of its tree that it reads."""
 
     @property
     def shown(self) -> tuple[str, ...]:

@@ -155,7 +155,7 @@ def _files(path: Path) -> tuple[Counter[str], Counter[str]]:
         other = _ENDED_OR_SIGNAL.match(whole)
         has_ended = bool(other and other["ended"])
         if match := _CALL.match(whole):
-            (opened if match["result"][:1].isdecimal() else failed)[_unescaped(match["path"])] += 1
+            (opened if match["result"][:1].isdecimal() else failed)[unescaped(match["path"])] += 1
         elif not other:
             raise ToolOutputError(f"{_OPENS} has an invalid line: {whole[:80]!r}")
     if not has_ended:
@@ -163,7 +163,7 @@ def _files(path: Path) -> tuple[Counter[str], Counter[str]]:
     return opened, failed
 
 
-def _unescaped(text: str) -> str:
+def unescaped(text: str) -> str:
     """Decode strace's escapes: a backslash and an octal number are one byte of UTF-8."""
     plain = text.encode("latin-1", "replace").decode("unicode_escape", "replace")
     return plain.encode("latin-1", "replace").decode("utf-8", "replace")
