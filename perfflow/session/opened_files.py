@@ -15,14 +15,11 @@ from perfflow.model.readings import Side
 from perfflow.plan.plan import Planned
 from perfflow.session.session import RunSession
 from perfflow.tools.adapter import FEWEST
-from perfflow.tools.linux.strace import unescaped
+from perfflow.tools.linux.strace import opened_paths, watching_opens
 from perfflow.tools.regular_files import read
 from perfflow.unchanged.native import under
 
-_STRACE = ("strace", "-f", "-qq", "-y", "--seccomp-bpf", "-e", "trace=?open,?openat,?openat2", "-e", "signal=none")
 _RECORDS = "opened-"
-# `1234 openat(AT_FDCWD</tree>, "data.txt", O_RDONLY) = 3</tree/data.txt>`; its second half may be on a line of its own.
-_OPENED = re.compile(rb"= \d+<(/[^>]*)>$", re.MULTILINE)
 _BYTECODE = re.compile(r"__pycache__/([^/]+)\.cpython-\w+(?:\.opt-\d)?\.pyc$")
 _MOST_READ = 256 * 2**20
 _PATIENCE = 120.0
@@ -47,7 +44,7 @@ def opened_files(session: RunSession, planned: Planned, folder: Path) -> frozens
     limit = min(prepared.timeout or _PATIENCE, _PATIENCE, max(1.0, session.deadline.left / 4))
 
     def words(number: int, argv: tuple[str, ...]) -> tuple[str, ...]:
-        return (*_STRACE, "-o", str(folder / f"{_RECORDS}{number}"), "--", *argv)
+        return (*watching_opens(folder / f"{_RECORDS}{number}"), *argv)
 
     invoke.run(session.spawner(), under(replace(prepared, timeout=limit), words), folder)
     return frozenset(_inside(folder, context.root.resolve()))
@@ -56,11 +53,10 @@ def opened_files(session: RunSession, planned: Planned, folder: Path) -> frozens
 def _inside(folder: Path, root: Path) -> Iterator[str]:
     for record in folder.glob(f"{_RECORDS}*"):
         try:
-            found = _OPENED.findall(read(record, _MOST_READ))
+            found = opened_paths(read(record, _MOST_READ))
         except OSError as error:
             raise Failure(f"what strace wrote cannot be read: {error.strerror}") from error
-        for raw in set(found):
-            path = Path(unescaped(raw.decode("ascii", "replace")))
+        for path in map(Path, found):
             if path.is_relative_to(root):
                 # Python reads its own copy of a module, which stands for the module.
                 yield _BYTECODE.sub(r"\1.py", str(path.relative_to(root)))

@@ -39,8 +39,9 @@ _SETTINGS = (
 )
 _FOLDERS_OF_SETTINGS = frozenset({".cargo", ".config", ".github", ".perfflow", ".git", "__pycache__"})
 _FOLDERS_OF_TESTS = frozenset(
-    {"tests", "test", "__tests__", "spec", "specs", "testdata", "benches", "bench", "benchmarks", "benchmark", "jmh"}
+    {"tests", "test", "__tests__", "spec", "specs", "testdata", "benches", "bench", "benchmarks", "benchmark"}
 )
+_FOLDER_OF_JVM = "/src/jmh/"
 _TESTS = (
     *("test_*.py", "*_test.py", "tests.py", "bench_*.py", "*_bench.py", "*_test.go", "*_test.rs", "tests.rs"),
     *("*.test.*", "*.spec.*", "*.bench.*", "*_spec.rb", "*Test.java", "*Tests.java", "*IT.java", "*Benchmark.java"),
@@ -159,6 +160,8 @@ class Protection:
                 return f"settings of tests or builds ({folder}/)"
             if folder.lower() in _FOLDERS_OF_TESTS:
                 return f"tests and benchmarks ({folder}/)"
+        if _FOLDER_OF_JVM in f"/{path}":
+            return f"tests and benchmarks ({_FOLDER_OF_JVM[1:]})"
         found = [glob for glob in _TESTS if fnmatchcase(name, glob)]
         return f"tests and benchmarks ({found[0]})" if found else ""
 
