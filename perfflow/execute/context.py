@@ -102,6 +102,8 @@ class TreeContext:
     pair_seed: int | None = None
     """A number that both processes of a pair get, and no other pair; None outside of pairs."""
 
+    holdout: str = ""
+    """The copy of an input that a candidate cannot know, for the process that reads it."""
     planted: Mapping[str, str] = field(default_factory=dict)
     """Variables with which measured processes become slower on purpose, for a self-test of a gate."""
     typed: bool = False
@@ -122,6 +124,7 @@ class TreeContext:
             "git": dict(self.git),
             "layout": {"seed": self.layout_seed},
             "pair": {"seed": self.seed if self.pair_seed is None else self.pair_seed},
+            "holdout": {"file": self.holdout},
         }
 
 

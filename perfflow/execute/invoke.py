@@ -160,7 +160,7 @@ def _in_sandbox(spawner: Spawner, ready: ReadyProcess, folder: Path, *, builds: 
         yield spawner
         return
     call = ready.call
-    writable, readable = [folder], [call.kept] if call and call.kept else []
+    writable, readable = [folder], [*ready.visible, *([call.kept] if call and call.kept else [])]
     if builds:
         writable += [path for path in (*readable, *([call.place] if call else [])) if path.is_dir()]
         readable = []

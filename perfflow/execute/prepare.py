@@ -79,6 +79,8 @@ class ReadyProcess:
     """The processes of ``prepare``, which run before the others and are not timed."""
     sandbox: Sandbox | None = None
     """What its processes see, if the tree has code of strangers."""
+    visible: tuple[Path, ...] = ()
+    """Private folders outside of its tree that it reads."""
 
     @property
     def shown(self) -> tuple[str, ...]:

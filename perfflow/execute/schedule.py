@@ -75,6 +75,8 @@ class StepRun:
     """The last lines of the log of a failed step."""
     detail: str = ""
     """The result text of a check."""
+    passed_tests: int | None = None
+    """How many tests a check ran that passed, None if it prints no such number."""
     outputs: dict[str, str] = field(default_factory=dict)
     identical: bool = False
     """Whether both sides executed the same files."""

@@ -143,10 +143,12 @@ class Slot:
 
     def shows(self, tree: str) -> bool:
         """Return whether the slot shows this tree without changes, apart from build outputs."""
-        if self._switching.exists() or not self._index.exists():
-            return False
+        return self._index.exists() and not self._switching.exists() and not self.changes(tree)
+
+    def changes(self, tree: str) -> list[str]:
+        """Return the paths of the tree whose files in the slot are others, or are gone. Raises UserError."""
         self._git().attempt("update-index", "-q", "--refresh")
-        return not names(self._git().run("diff-index", "--name-only", "--no-renames", "-z", tree))
+        return names(self._git().run("diff-index", "--name-only", "--no-renames", "-z", tree))
 
     def left_files(self) -> list[str]:
         """Return files and folders that are neither in the tree, ignored nor shared. The next switch removes them."""

@@ -20,11 +20,12 @@ from perfflow.execute.context import Settings, variables_of
 from perfflow.execute.invoke import Failure
 from perfflow.execute.prepare import PreparationError
 from perfflow.execute.schedule import StepRun
+from perfflow.jobs.optimize.protect import Protection, covers
+from perfflow.jobs.optimize.rejected import RejectedError
 from perfflow.library.pinned import PROJECT
 from perfflow.model.errors import Problem, UserError
 from perfflow.model.judging import Code
 from perfflow.model.result import Result
-from perfflow.model.targets import matches
 from perfflow.plan.plan import Planned, StagePlan
 from perfflow.session.open_workflow import Opened
 from perfflow.session.session import RunSession
@@ -46,18 +47,6 @@ from perfflow.workflow.yaml_text import LARGEST
 
 _SHOWN = 5
 """The most paths that a message lists."""
-
-
-class RejectedError(Exception):
-    """A candidate was rejected and reverted. The text gives the reason, ``log`` the output of a command that failed."""
-
-    def __init__(self, code: Code, reason: str, log: Path | None = None) -> None:
-        super().__init__(reason)
-        self.code, self.log = code, log
-
-
-class NoProposalError(RejectedError):
-    """The command of ``propose`` had no further idea."""
 
 
 @dataclass(frozen=True)
@@ -130,8 +119,15 @@ def edited(session: RunSession, planned: Planned, run: StepRun, slot: Slot) -> s
     return recorded.tree
 
 
-def change_of(repository: Repository, stage: Stage, base: str, tree: str, settings: Settings) -> AppliedChange:
-    """Return the change that a candidate makes.
+def change_of(
+    repository: Repository,
+    stage: Stage,
+    base: str,
+    tree: str,
+    settings: Settings,
+    protection: Protection | None = None,
+) -> AppliedChange:
+    """Return the change that a candidate makes. ``protection``: for a candidate whose author is not trusted.
 
     Raises RejectedError if it changes nothing, or ("needs approval") if the change exceeds the limits of the stage.
     """
@@ -139,11 +135,13 @@ def change_of(repository: Repository, stage: Stage, base: str, tree: str, settin
     if base == tree and not settings.env and not settings.params:
         raise RejectedError(Code.CHANGES_NOTHING, "it changes nothing")
     for path in changed_paths(repository, base, tree):
-        glob = next((glob for glob in stage.forbid or () if _covers(glob, path)), None)
+        glob = next((glob for glob in stage.forbid or () if covers(glob, path)), None)
         if glob is not None:
             raise RejectedError(
                 Code.FORBIDDEN_FILE, f"needs approval: it touches {path}, which `forbid: {glob}` protects"
             )
+    if protection:
+        protection.require_untouched(base, tree)
     if stage.max_diff is not None and diff.lines > stage.max_diff:
         raise RejectedError(
             Code.TOO_LARGE, f"needs approval: it changes {diff.lines} lines, `max-diff` is {stage.max_diff}"
@@ -167,12 +165,6 @@ def sets_build(change: AppliedChange) -> bool:
     """Return whether a change touches a file that sets how the program is built."""
     globs = [each for glob in _BUILD_SETTINGS for each in (glob, f"**/{glob}")]
     return any(matches(glob, file.path) for file in change.difference.files for glob in globs)
-
-
-def _covers(glob: str, path: str) -> bool:
-    """Return whether a glob matches a path. The name of a folder matches everything in it."""
-    plain = glob.removeprefix("./").lstrip("/").rstrip("/")
-    return matches(plain, path) or matches(f"{plain}/**", path)
 
 
 BRIEF = "PERFFLOW_BRIEF"

@@ -21,6 +21,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Literal
 
 from perfflow.execute import invoke, sandbox
@@ -32,8 +33,6 @@ from perfflow.execute.sandbox import Sandbox
 from perfflow.execute.schedule import StepRun, StepStatus
 from perfflow.jobs.optimize.apply_change import (
     AppliedChange,
-    NoProposalError,
-    RejectedError,
     brief_of,
     change_of,
     edited,
@@ -42,6 +41,9 @@ from perfflow.jobs.optimize.apply_change import (
     sets_build,
     settings_of,
 )
+from perfflow.jobs.optimize.holdout import Holdouts, holdout_files
+from perfflow.jobs.optimize.protect import Opened, Protection, is_protected
+from perfflow.jobs.optimize.rejected import NoProposalError, RejectedError
 from perfflow.model.errors import UserError
 from perfflow.model.judging import Code, Flag
 from perfflow.model.metrics import COMPARED_STATISTICS
@@ -53,6 +55,7 @@ from perfflow.model.stacks import Stack, read_folded, share_below
 from perfflow.model.targets import matches
 from perfflow.model.units import brief_duration, format_change
 from perfflow.plan.plan import Planned, StagePlan
+from perfflow.session.opened_files import opened_files
 from perfflow.session.perform import failure_of, log_of, perform_all
 from perfflow.session.progress import of_candidate
 from perfflow.session.session import Perform, RunSession, TreeWork, context_in, shown_in
@@ -80,8 +83,14 @@ _SHARE = "if it needs an ignored file, list the file under `worktree: {share: [.
 class AcceptedState:
     """The code and settings accepted so far, built in ``slot``. The other slot is for the next candidate."""
 
-    def __init__(self, session: RunSession, stage: StagePlan, slots: Slots, original: CodeState) -> None:
-        self._session, self._stage = session, stage
+    def __init__(
+        self, session: RunSession, stage: StagePlan, slots: Slots, original: CodeState, holdouts: Holdouts | None
+    ) -> None:
+        self._session, self._stage, self._holdouts = session, stage, holdouts
+        self._passed: dict[str, int | None] = {}
+        """By check, how many tests passed on the original."""
+        self._made: frozenset[str] = frozenset()
+        """Files of the tree that building and checking change on the original as well."""
         self.original, self.state, self.settings = original, original, Settings()
         self.slot, self.other = slots.a, slots.b
         self.context: TreeContext | None = None
@@ -163,11 +172,45 @@ class AcceptedState:
         try:
             context = self.built(self.slot, self.state.tree, self.settings, where, candidate)
             session = self.session_in(context, where, candidate)
-            self.perform(session, self._stage.checking, Code.CHECK_FAILED, "correctness does not hold")
+            self._made |= {*self.slot.changes(self.state.tree)}
+            checks = self.perform(session, self._stage.checking, Code.CHECK_FAILED, "correctness does not hold")
+            self._made |= {*self.slot.changes(self.state.tree)}
+            self._passed |= {run.planned.id: run.passed_tests for run in checks if run.passed_tests}
+            if self._holdouts:
+                self._holdouts.take(session, candidate)
         except RejectedError as error:
             message = f"the current code does not work in a separate folder: {error}; {_SHARE}"
             raise Failure(message, log=error.log) from error
         self.context = context
+
+    def check(self, session: RunSession, tree: str) -> None:
+        """Run the checks on a candidate. Raises RejectedError, also if fewer tests pass or if they change sources."""
+        for run in self.perform(session, self._stage.checking, Code.CHECK_FAILED, "correctness does not hold"):
+            passed, before = run.passed_tests or 0, self._passed.get(run.planned.id) or 0
+            if passed < before:
+                raise RejectedError(
+                    Code.FEWER_TESTS,
+                    f"step {run.planned.id}: {passed} of {before} tests passed on the candidate",
+                    log_of(run, session.folder.path),
+                )
+        self.require_sources(tree, "its checks")
+
+    def try_holdouts(self, session: RunSession, subrun: Subrun, candidate: Planned) -> None:
+        """Try the inputs that a candidate cannot know. Raises RejectedError, and Failure if the base fails."""
+        if self._holdouts:
+            self._holdouts.require_same(self.session_in(self.standing, subrun, candidate), session, candidate)
+
+    def require_sources(self, tree: str, what: str) -> None:
+        """Require that both slots show their trees, but for files that change on the original as well.
+
+        Raises RejectedError.
+        """
+        own, others = {*self.other.changes(tree)} - self._made, {*self.slot.changes(self.state.tree)} - self._made
+        # Benchmarks run on both sides, and some of them write to a file of the tree.
+        for changed, whose in ((own - others, ""), (others - own, " of the other side")):
+            if changed:
+                more = f" and {len(changed) - 1} more" if len(changed) > 1 else ""
+                raise RejectedError(Code.TREE_CHANGED, f"{what} changed {min(changed)}{more}{whose}")
 
     def keep(self, state: CodeState, change: AppliedChange, context: TreeContext) -> None:
         """Accept a candidate, which is built in the other slot."""
@@ -294,6 +337,9 @@ class Optimizer(TreeWork):
         self._rivals: list[Rival] = []
         self._original: CodeState | None = None
         self._kept_names: list[str] = []
+        self._opened: Opened | None = None
+        files = holdout_files(draft, stage.own, repository.root)
+        self._holdouts = Holdouts(stage.own.holdout, files) if stage.own.holdout else None
 
     def _try(self, planned: Planned, run: StepRun, name: str, attempt: int, bound: float | None) -> Optimization:
         """Apply one change, build it, check it, measure it against the accepted state, and keep or reject it."""
@@ -303,9 +349,11 @@ class Optimizer(TreeWork):
             change = self._change(planned, run, subrun, attempt)
             kept.set_up(lambda: self._subrun(ORIGINAL), planned)
             context = kept.built(kept.other, change.tree, change.own.on_top(kept.settings), subrun, planned)
+            kept.require_sources(change.tree, "its build")
             between = kept.session_between(kept.standing, context, subrun, planned)
-            kept.perform(between, self._stage.checking, Code.CHECK_FAILED, "correctness does not hold")
+            kept.check(between, change.tree)
             self._require_checks(planned, between)
+            kept.try_holdouts(between, subrun, planned)
             timed = replace(
                 between,
                 goal=self._stage.goal,
@@ -314,6 +362,7 @@ class Optimizer(TreeWork):
                 pair_secret=secrets.token_hex(16),
             )
             runs = kept.perform(timed, self._stage.measuring, Code.NOT_MEASURED, "it could not be measured")
+            kept.require_sources(change.tree, "its benchmarks")
             acceptance = self._judged(subrun.record)
         except (RejectedError, PreparationError) as error:
             code = error.code if isinstance(error, RejectedError) else Code.MALFORMED
@@ -559,7 +608,38 @@ class Optimizer(TreeWork):
                 if not planned.step.propose:
                     raise
                 raise NoProposalError(Code.NO_PROPOSAL, f"no proposal: {error}", error.log) from error
-        return change_of(self._repository, self._stage.own, base, base if tree is None else tree, settings)
+        protection = self._protection(planned, run) if is_protected(self._stage.own, planned) else None
+        new = base if tree is None else tree
+        return change_of(self._repository, self._stage.own, base, new, settings, protection)
+
+    def _protection(self, planned: Planned, run: StepRun) -> Protection:
+        def opened() -> Opened:
+            if self._opened is None:
+                self._opened = self._opened_on_base(planned, run)
+            return self._opened
+
+        return Protection(self._repository, self._draft, self._session.context.plan, self._stage, opened)
+
+    def _opened_on_base(self, planned: Planned, run: StepRun) -> Opened:
+        """Return what checks and benchmarks read in the accepted state, and warn if that is not known."""
+        kept = self._begun()
+        kept.set_up(lambda: self._subrun(ORIGINAL), planned)
+        session = kept.session_in(kept.standing, Subrun(self._folder, ORIGINAL, Record()), planned)
+        found: list[frozenset[str]] = []
+        for names in (self._stage.checking, self._stage.measuring):
+            paths: set[str] = set()
+            for item in (self._session.context.plan.by_id[name] for name in names):
+                if item.step.background:
+                    continue
+                try:
+                    with TemporaryDirectory(prefix="perfflow-") as folder:
+                        paths |= opened_files(session, item, Path(folder))
+                except (Failure, PreparationError) as error:
+                    run.warnings.append(
+                        f"what {item.id} reads is not known, so that only names protect its files: {error}"
+                    )
+            found.append(frozenset(paths))
+        return Opened(*found)
 
     def _require_checks(self, planned: Planned, session: RunSession) -> None:
         """Run the stage's ``check`` commands on the candidate. Raises RejectedError, "needs approval"."""
@@ -623,7 +703,7 @@ class Optimizer(TreeWork):
             try:
                 share = self._session.context.plan.workflow.worktree.share
                 self._slots = self._slots or open_slots(self._repository, share)
-                kept = AcceptedState(self._session, self._stage, self._slots, original)
+                kept = AcceptedState(self._session, self._stage, self._slots, original, self._holdouts)
                 self._recall(kept)
                 self._kept = kept
             except UserError as error:

@@ -161,6 +161,10 @@ def run_trees(
         return RunTrees(opened.draft)
 
     repository = open_repository(opened.root, with_submodules=opened.plan.workflow.worktree.submodules)
+    if stage := stage_plan(opened.plan) if candidates else None:
+        from perfflow.jobs.optimize.holdout import holdout_files
+
+        holdout_files(opened.draft, stage.own, opened.root)
     unsure = require_complete(opened)
     if base is None and elsewhere:
         return RunTrees(opened.draft, repository, head=snapshot(repository), unsure=unsure)
