@@ -50,6 +50,8 @@ NEWEST = 5
 _encoded = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 RESULT, EVENTS, REPORT, RECEIPT = "result.json", "events.jsonl", "report.md", "receipt.json"
 PAGE = "report.html"
+WORKFLOW, BASE = "workflow.yaml", "base.diff"
+"""The workflow of a run with candidates, in one file, and what the tree that they start from changes in its commit."""
 TEMPLATE = "report.md.j2"
 """The copy of the template that the workflow names."""
 PATCHES = "patches"

@@ -10,6 +10,7 @@ import json
 import os
 import random
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 
@@ -19,7 +20,8 @@ from perfflow.store.receipts import manifest
 from perfflow.store.receipts.own_files import PACKAGE, changed_files, hash_of, own_files
 from perfflow.store.run_folder import json_lines
 from tests.cli.running import result_of
-from tests.cli.shell import perfflow, write
+from tests.cli.shell import ROOT, perfflow, write
+from tests.docs.console import blocks
 from tests.repositories import git
 
 
@@ -170,6 +172,19 @@ def test_the_receipt_of_a_run_with_candidates_has_the_hash_of_perfflow(project: 
     receipt = json.loads((project / ".perfflow" / "runs" / "latest" / "receipt.json").read_text())
     assert receipt["own_files"] == hash_of(own_files())
     assert perfflow("receipt", "verify", cwd=project).returncode == 0
+
+
+def test_the_lines_of_python_that_the_page_shows_check_a_chain(run: Path) -> None:
+    [script] = blocks(ROOT / "docs" / "how-to" / "agents.md", "python")
+    argv = [sys.executable, "-c", script]
+    assert subprocess.run(argv, cwd=run, capture_output=True, text=True, check=True).stdout == "True\n"
+    events = run / "events.jsonl"
+    content = events.read_bytes()
+    # The last line is missing: the chain holds, but is not that of the receipt.
+    events.write_bytes(content[: content.rindex(b"\n", 0, -1) + 1])
+    assert subprocess.run(argv, cwd=run, capture_output=True, text=True, check=True).stdout == "False\n"
+    events.write_bytes(content.replace(b'"sample"', b'"sampel"', 1))
+    assert "AssertionError" in subprocess.run(argv, cwd=run, capture_output=True, text=True, check=False).stderr
 
 
 def test_the_same_files_have_the_same_hash_and_modules_compiled_since_do_not_count(tmp_path: Path) -> None:

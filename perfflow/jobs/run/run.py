@@ -5,6 +5,7 @@ The trees that a run works in beside the user's own: none, those of candidates, 
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -58,7 +59,7 @@ from perfflow.trees.repository import CodeState, Repository, look_at, open_repos
 from perfflow.trees.slots import ASIDE, restore
 from perfflow.trees.snapshots import at, snapshot
 from perfflow.verdict.judge import judge
-from perfflow.workflow.load import Draft
+from perfflow.workflow.load import Draft, resolved_lines
 
 if TYPE_CHECKING:
     from perfflow.jobs.cluster.placed_run import Placement
@@ -77,6 +78,8 @@ class RunTrees:
     """Warnings about files that the trees may lack."""
     fresh: bool = False
     """Whether both trees are built from nothing, whatever earlier runs have built."""
+    original: CodeState | None = None
+    """The tree that candidates start from; None for the user's tree as it is."""
 
     def cautions(self) -> list[str]:
         """Return the warnings about the trees."""
@@ -191,7 +194,7 @@ def working_in(wanted: RunTrees, session: RunSession) -> Iterator[None]:
         if stage:
             from perfflow.jobs.optimize.optimize import Optimizer
 
-            session.trees = optimizer = Optimizer(session, stage, wanted.repository, wanted.draft)
+            session.trees = optimizer = Optimizer(session, stage, wanted.repository, wanted.draft, wanted.original)
             session.performer_of = optimizer.performer_of
     try:
         yield
@@ -253,6 +256,8 @@ class RunRequest:
     """Whether base and head are built from nothing, whatever earlier runs have built."""
     about_base: Mapping[str, Any] = field(default_factory=dict)
     """Further facts about the base for the result, if perfflow chose it."""
+    original: CodeState | None = None
+    """The tree that candidates start from; None for the user's tree as it is."""
     cautions: Sequence[str] = ()
     """Warnings that the report shows first, about how the run was started."""
     allow_skipped: bool = False
@@ -430,7 +435,7 @@ def _chosen(opened: Opened, request: RunRequest) -> _Chosen:
         overlay=request.overlay,
         elsewhere=request.placement is not None,
     )
-    trees = replace(trees, fresh=request.fresh)
+    trees = replace(trees, fresh=request.fresh, original=request.original)
     known, cautions = _calibrated(opened) if request.checks_noise else (_Calibrated(), [])
     cautions = [*request.cautions, *cautions, *trees.cautions()]
     if trees.repository and trees.base:
@@ -495,6 +500,9 @@ def _begun(chosen: _Chosen, request: RunRequest, folder: RunFolder, progress: Pr
         opening["run"]["shard"] = str(request.shard or "")
         opening["trees"] |= chosen.trees.told or {}
         opening["trees"]["baseline"] |= request.about_base
+        if _tries_candidates(opened.plan, steps):
+            lines = resolved_lines(opened.draft.document, lambda name: os.path.relpath(name, opened.root))
+            run_folder.write_text(folder.path / run_folder.WORKFLOW, (f"{line}\n" for line in lines))
         if own := own_template(opened.draft):
             run_folder.write_text(folder.path / run_folder.TEMPLATE, own.read_text(encoding="utf-8"))
         expected = [
