@@ -40,6 +40,7 @@ COMMANDS = {
     "init": "Write a first workflow for the project in the current folder.",
     "make": "Print a Makefile fragment that runs the workflows.",
     "receipt": "Check whether the files of a run were changed after it ended.",
+    "verify-claim": "Measure again what a run claims of the candidate that it kept.",
     "cache": "Keep the builds of base and head for the next gate: path, key, prune.",
     "clean": "Remove old runs and comparisons.",
     "doctor": "Check how noisy this machine is, why, and how to make it quieter.",
@@ -48,7 +49,7 @@ COMMANDS = {
 
 GROUPS = {
     "Measure": ("compare", "run", "gate", "merge", "bisect"),
-    "Look at results": ("report", "history", "baseline", "receipt"),
+    "Look at results": ("report", "history", "baseline", "receipt", "verify-claim"),
     "Write workflows": ("init", "validate", "plan", "show", "list", "fmt", "schema", "library"),
     "CI and other programs": ("export", "publish", "make", "mcp"),
     "This machine and others": ("doctor", "calibrate", "executors", "cache", "clean"),
@@ -121,6 +122,7 @@ EXAMPLES = {
     "make": ("perfflow make > perf.mk", "perfflow make bench.yaml > perf.mk"),
     "receipt": ("perfflow receipt verify", "perfflow receipt verify --against main"),
     "receipt verify": ("perfflow receipt verify", "perfflow receipt verify latest --against main"),
+    "verify-claim": ("perfflow verify-claim latest", "perfflow verify-claim claim/receipt.json --budget 5m"),
     "cache": ("perfflow cache path", "perfflow cache prune --keep 5GB"),
     "cache path": ("perfflow cache path", "perfflow cache path --trees"),
     "cache key": ("perfflow cache key --base origin/main", "perfflow cache key --base HEAD"),
@@ -152,7 +154,7 @@ class Commands(click.Group):
         """Import and return one command, or return None for an unknown name."""
         if cmd_name not in COMMANDS:
             return None
-        module = import_module(f"perfflow.cli.{cmd_name}_command")
+        module = import_module(f"perfflow.cli.{cmd_name.replace('-', '_')}_command")
         command: click.Command = module.command
         for name, part in named_commands(cmd_name, command):
             # \b keeps click from joining the lines.

@@ -40,6 +40,8 @@ class Code(StrEnum):
     NOT_MEASURED = "not-measured"
     LEFT_RUNNING = "left-running"
     TREE_CHANGED = "tree-changed"
+    RUN_CHANGED = "run-changed"
+    """It was tried in a run whose samples, or whose perfflow, another program changed."""
     MALFORMED = "malformed"
     FORBIDDEN_FILE = "forbidden-file"
     PROTECTED_FILE = "protected-file"
@@ -85,6 +87,7 @@ _OUTCOMES = {
         ),
         Outcome.FORBIDDEN: (
             Code.TREE_CHANGED,
+            Code.RUN_CHANGED,
             Code.MALFORMED,
             Code.FORBIDDEN_FILE,
             Code.PROTECTED_FILE,

@@ -197,6 +197,7 @@ class ReasonKind(StrEnum):
     REGRESSED = "regressed"
     NO_LONGER_ACCEPTED = "no-longer-accepted"
     CHECK_FAILED = "check-failed"
+    ALTERED = "altered"
     INTERRUPTED = "interrupted"
     NOT_STARTED = "step-not-started"
     STEP_FAILED = "step-failed"
@@ -271,6 +272,8 @@ class RunInfo(ResultPart):
     version: str = ""
     budget: float | None = None
     """Seconds for all measuring together, if there was a limit."""
+    isolation: str = ""
+    """What separated the measured programs from the machine, such as ``bubblewrap``; '' for nothing."""
     chosen: list[str] = []
     """Globs of the benchmarks that the run measures, given with `--benchmark`; empty for all."""
     shard: str = ""
@@ -290,8 +293,6 @@ class RunInfo(ResultPart):
     """Smallest proven effect for which a candidate is kept, as a share; None without an optimize stage."""
     guard: list[str] = []
     """Globs of benchmarks that the optimize stage guards: all of their metrics gate."""
-    isolation: str = ""
-    """What kept the code of candidates in: `bubblewrap`, `user namespaces`, or '' if nothing did."""
     ruled_out: dict[str, str] = {}
     """Techniques of the optimization hierarchy without a candidate, and the reason."""
     command: list[str] = []

@@ -24,6 +24,7 @@ from perfflow.model.plain_data import from_json, to_json
 from perfflow.model.readings import NO_INNER, SCHEDULES, Design, Peak, Reading, Side
 from perfflow.model.result import Attribution, Blind, Expected, Optimization, PlannedStep, RunInfo
 from perfflow.store.run_facts import (
+    Alteration,
     BisectQuestion,
     Blame,
     Branch,
@@ -178,6 +179,7 @@ class Record:
     attributed: list[Attribution] | None = None
     """Slower functions from a stored result, which does not have the costs per step."""
     branch: Branch | None = None
+    altered: list[Alteration] = field(default_factory=list)
     jobs: dict[str, GroupJob] = field(default_factory=dict)
     """The jobs on other machines that measured parts of the run, by group."""
     _group: str = ""
@@ -191,7 +193,7 @@ class Record:
                 self._take_trial(event)
             case "run":
                 self._open(event)
-            case "group" | "noise" | "reused":
+            case "group" | "noise" | "reused" | "altered":
                 self._take_machine(event)
             case "sample":
                 self._take_sample(event)
@@ -208,7 +210,10 @@ class Record:
                 self.run = self.run.model_copy(update={"finished": event["time"]})
 
     def _take_machine(self, event: Mapping[str, Any]) -> None:
-        """Fold the job of a group on another machine, the noise of a machine before measuring, or a kept build."""
+        """Fold the job of a group on another machine, the noise of a machine, a kept build, or an alteration."""
+        if event["event"] == "altered":
+            self.altered.append(from_json(Alteration, event))
+            return
         if event["event"] == "reused":
             self.trees[event["side"]] = {**(self.trees.get(event["side"]) or {}), "built": event["built"]}
             return

@@ -158,7 +158,7 @@ def _kept_tree(record: Record) -> dict[str, Any] | None:
     """Return the tree with the accepted candidates, and the branch that contains it; None if none was kept."""
     accepted = {found.id for found in record.tried() if found.decision == "accepted"}
     kept = [revision for name, revision in record.kept.items() if name in accepted]
-    if not kept:
+    if not kept or record.altered:
         return None
     return {"kind": "kept", "revision": kept[-1], "branch": record.branch.name or None if record.branch else None}
 
@@ -433,12 +433,18 @@ def _verdict(
     checks: list[Verification],
     criteria: Criteria,
 ) -> tuple[Verdict, list[Reason]]:
-    """Return the verdict, in the order fail, error, unproven, pass; and the reasons of all of them, then warnings."""
+    """Return the verdict, in the order fail, error, unproven, pass; and the reasons of all of them, then warnings.
+
+    A run that another program altered is an error whatever its figures are.
+    """
     failed = list(_failures(record, rows, judged, checks, criteria))
+    altered = list(_alterations(record))
     errors = [*_interruption(record), *_errors(record, rows, judged), *_measured_twice(record)]
     errors += untimed.contradictions(rows)
     unproven = list(_unproven(record, rows, judged))
-    reasons = [*failed, *errors, *unproven, *warned(record, rows, criteria)]
+    reasons = [*altered, *failed, *errors, *unproven, *warned(record, rows, criteria)]
+    if altered:
+        return "error", reasons
     if failed:
         return "fail", reasons
     if errors:
@@ -465,6 +471,25 @@ def _failures(
         if check.status == "failed" and not record.planned[check.id].allowed and not _could_not_check(step):
             text = f"correctness step failed: {check.id}: {check.detail}"
             yield reason(ReasonKind.CHECK_FAILED, text, step=check.id)
+
+
+_ALTERED = {
+    "events": "another program changed the samples of this run in events.jsonl, at line",
+    "perfflow": "perfflow's own files were changed during the run:",
+}
+_REMEDIES = {
+    "events": "measure again with `isolate: strict`, which keeps the run's folder out of reach of what is measured",
+    "perfflow": "install perfflow again before any other run, and use `isolate: strict`",
+}
+_FEW = 5
+
+
+def _alterations(record: Record) -> Iterator[Reason]:
+    """Yield what another program changed while the run was measured."""
+    for item in record.altered:
+        more = [f"and {len(item.where) - _FEW} more"] if len(item.where) > _FEW else []
+        text = f"{_ALTERED[item.what]} {', '.join([*item.where[:_FEW], *more])}; {_REMEDIES[item.what]}"
+        yield reason(ReasonKind.ALTERED, text, what=item.what, where=list(item.where))
 
 
 def _interruption(record: Record) -> Iterator[Reason]:
@@ -639,7 +664,7 @@ def ledger(record: Record) -> Iterator[Optimization]:
     """Yield the tries in the order of the plan. A try that was accepted but not kept is reported as rejected."""
     kept_steps = {name.partition("[")[0] for name in record.kept}
     before: list[Optimization] = []
-    for tried in record.tried():
+    for tried in map(_as_altered, record.tried()) if record.altered else record.tried():
         found, name = tried, tried.id
         if found.decision == "accepted" and name not in record.kept:
             lost = name.partition("[")[0] in kept_steps
@@ -653,6 +678,14 @@ def ledger(record: Record) -> Iterator[Optimization]:
         yield found.model_copy(update={"revision": revision, "cheaper": cheaper})
     if not record.ledger:
         yield from _untried(record)
+
+
+def _as_altered(tried: Optimization) -> Optimization:
+    """Return a try of an altered run: any of them may have altered it, so none is accepted."""
+    if tried.decision != "accepted":
+        return tried
+    told = {"decision": "rejected", "outcome": Code.RUN_CHANGED.outcome, "code": Code.RUN_CHANGED}
+    return tried.model_copy(update={**told, "reason": f"another program altered the run: {tried.reason}"})
 
 
 def _untried(record: Record) -> Iterator[Optimization]:

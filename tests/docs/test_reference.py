@@ -61,7 +61,7 @@ def test_the_tables_of_stages_name_all_keys_and_no_other() -> None:
 
 
 def test_the_page_of_commands_names_each_one() -> None:
-    rows = re.findall(r"^\| \[`perfflow (\w+)`\]\(#[\w-]+\) \| (.+) \|$", COMMANDS_PAGE.read_text(), re.MULTILINE)
+    rows = re.findall(r"^\| \[`perfflow ([\w-]+)`\]\(#[\w-]+\) \| (.+) \|$", COMMANDS_PAGE.read_text(), re.MULTILINE)
     assert dict(rows) == COMMANDS
 
 

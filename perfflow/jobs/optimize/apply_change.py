@@ -26,6 +26,7 @@ from perfflow.library.pinned import PROJECT
 from perfflow.model.errors import Problem, UserError
 from perfflow.model.judging import Code
 from perfflow.model.result import Result
+from perfflow.model.targets import matches
 from perfflow.plan.plan import Planned, StagePlan
 from perfflow.session.open_workflow import Opened
 from perfflow.session.session import RunSession

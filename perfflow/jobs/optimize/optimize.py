@@ -69,7 +69,7 @@ from perfflow.tools.adapter import Role
 from perfflow.trees import commits, patches
 from perfflow.trees.repository import CodeState, Repository
 from perfflow.trees.slots import Slot, Slots, open_slots
-from perfflow.trees.snapshots import snapshot
+from perfflow.trees.snapshots import at, snapshot
 from perfflow.verdict import targets
 from perfflow.verdict.acceptance import Acceptance, Goal, accept, effect_of, more_pairs
 from perfflow.verdict.comparison import ComparedMetric
@@ -324,8 +324,15 @@ class Rival:
 class Optimizer(TreeWork):
     """The optimize stage of one run. It touches nothing before the first candidate is tried."""
 
-    def __init__(self, session: RunSession, stage: StagePlan, repository: Repository, draft: Draft) -> None:
-        """``draft``: the workflow, to whose file patches are relative."""
+    def __init__(
+        self,
+        session: RunSession,
+        stage: StagePlan,
+        repository: Repository,
+        draft: Draft,
+        original: CodeState | None = None,
+    ) -> None:
+        """``draft``: the workflow, to whose file patches are relative. ``original``: None for the user's tree."""
         self._session, self._folder, self._stage, self._repository = session, session.folder, stage, repository
         self._draft = draft
         self._slots: Slots | None = None
@@ -335,6 +342,7 @@ class Optimizer(TreeWork):
         self._no_idea = False
         self._stop = ""
         self._rivals: list[Rival] = []
+        self._given = original
         self._original: CodeState | None = None
         self._kept_names: list[str] = []
         self._opened: Opened | None = None
@@ -717,7 +725,8 @@ class Optimizer(TreeWork):
         if self._original is None:
             before = record_of(run_folder.events(self._folder.path)).original
             try:
-                self._original = snapshot(self._repository)
+                self._original = self._given or snapshot(self._repository)
+                self._keep_base(self._original)
             except UserError as error:
                 raise Failure(error.in_one_line) from error
             if before and before != self._original.tree:
@@ -726,6 +735,15 @@ class Optimizer(TreeWork):
                 keeper, _ = _keeper(self._stage, self._session)
                 self._folder.append({"event": "optimizing", "tree": self._original.tree, "isolation": keeper})
         return self._original
+
+    def _keep_base(self, original: CodeState) -> None:
+        """Store what the original changes in its commit, so that others can make it from the commit."""
+        head = self._session.context.git.get("revision")
+        if self._given or not head:
+            return
+        changes = patches.difference(self._repository, at(self._repository, head).tree, original.tree)
+        if changes.files:
+            run_folder.write_bytes(self._folder.path / run_folder.BASE, [changes.patch])
 
     def _require_goal(self) -> None:
         """Raise Failure if an objective or a guard matches nothing that the baseline measured."""
