@@ -387,10 +387,9 @@ class Optimizer(TreeWork):
             reason += f" (both sides execute the same files{unbuilt})"
         entry = ledger_entry(planned, name, decision, acceptance.code, reason, acceptance.row, bound)
         entry = self._with_facts(entry, acceptance, change, subrun.record, seconds())
-        if acceptance.accepted:
-            told = set(entry.flags).union(*(run.flags for run in runs))
-            unkept = {Flag.NOT_ISOLATED} if self._stage.own.isolate and not kept.keeper else set()
-            entry = entry.model_copy(update={"flags": sorted(told | unkept)})
+        told = set(entry.flags).union(*(run.flags for run in runs))
+        unkept = {Flag.NOT_ISOLATED} if self._stage.own.isolate and not kept.keeper else set()
+        entry = entry.model_copy(update={"flags": sorted(told | unkept)})
         entry = self._kept_diff(entry, change, subrun)
         if acceptance.accepted and planned.cell:
             self._rivals.append(Rival(planned, change, subrun, entry))
