@@ -76,7 +76,7 @@ class StepRun:
     detail: str = ""
     """The result text of a check."""
     passed_tests: int | None = None
-    """How many tests a check ran that passed, None if it prints no such number."""
+    """How many tests passed in a check of another tree than the user's, None if it prints no such number."""
     outputs: dict[str, str] = field(default_factory=dict)
     identical: bool = False
     """Whether both sides executed the same files."""

@@ -156,6 +156,10 @@ class Slot:
         listed = names(self._git().run("ls-files", "-z", "--others", "--exclude-standard", "--directory"))
         return [path for path in listed if path.rstrip("/") not in shared]
 
+    def other_files(self) -> list[str]:
+        """Return all files that are not in the tree, also ignored ones. Raises UserError."""
+        return names(self._git().run("ls-files", "-z", "--others"))
+
     def forget_builds_unless(self, built_with: str) -> None:
         """Remove build outputs unless they were built with the settings of the hash ``built_with``.
 

@@ -196,11 +196,13 @@ def test_the_sources_stay_what_they_are(stranger: Project) -> None:
         workflow(
             f"{CHEAPER}; echo 'sed -i s/40/100/ part.sh' >> build.sh",
             f"{CHEAPER}; echo 'echo >> notes.txt; rm input.txt; echo 42 > input.txt' >> work.sh",
+            f"{CHEAPER}; echo 'echo > pkg/conftest.py' >> build.sh; echo conftest.py > .gitignore",
             CHEAPER,
             more="",
         )
     )
-    built, checked, good = found(result)
+    built, checked, hidden, good = found(result)
+    assert hidden.reason == "its build changed pkg/conftest.py"
     assert built.reason == "its build changed part.sh"
     assert checked.reason == "its checks changed notes.txt"
     assert good.decision == "accepted", good.reason

@@ -208,6 +208,8 @@ def brief_of(
         "constraints": {
             "accept": stage.goal.accept,
             "forbid": written.forbid or [],
+            "protect": written.protect or "tests",
+            "allow": written.allow or [],
             "max_diff": written.max_diff,
             "check": [written.check] if isinstance(written.check, str) else written.check or [],
             "guard": list(stage.goal.guards),

@@ -42,7 +42,7 @@ from perfflow.jobs.optimize.apply_change import (
     settings_of,
 )
 from perfflow.jobs.optimize.holdout import Holdouts, holdout_files
-from perfflow.jobs.optimize.protect import Opened, Protection, is_protected
+from perfflow.jobs.optimize.protect import Opened, Protection, is_of_settings, is_protected
 from perfflow.jobs.optimize.rejected import NoProposalError, RejectedError
 from perfflow.model.errors import UserError
 from perfflow.model.judging import Code, Flag
@@ -90,7 +90,7 @@ class AcceptedState:
         self._passed: dict[str, int | None] = {}
         """By check, how many tests passed on the original."""
         self._made: frozenset[str] = frozenset()
-        """Files of the tree that building and checking change on the original as well."""
+        """What building and checking change on the original as well, as ``_made`` lists it."""
         self.original, self.state, self.settings = original, original, Settings()
         self.slot, self.other = slots.a, slots.b
         self.context: TreeContext | None = None
@@ -172,9 +172,9 @@ class AcceptedState:
         try:
             context = self.built(self.slot, self.state.tree, self.settings, where, candidate)
             session = self.session_in(context, where, candidate)
-            self._made |= {*self.slot.changes(self.state.tree)}
+            self._made |= _made(self.slot, self.state.tree)
             checks = self.perform(session, self._stage.checking, Code.CHECK_FAILED, "correctness does not hold")
-            self._made |= {*self.slot.changes(self.state.tree)}
+            self._made |= _made(self.slot, self.state.tree)
             self._passed |= {run.planned.id: run.passed_tests for run in checks if run.passed_tests}
             if self._holdouts:
                 self._holdouts.take(session, candidate)
@@ -201,11 +201,13 @@ class AcceptedState:
             self._holdouts.require_same(self.session_in(self.standing, subrun, candidate), session, candidate)
 
     def require_sources(self, tree: str, what: str) -> None:
-        """Require that both slots show their trees, but for files that change on the original as well.
+        """Require that both slots show their trees and have no new settings of tests, but for what the original makes.
 
         Raises RejectedError.
         """
-        own, others = {*self.other.changes(tree)} - self._made, {*self.slot.changes(self.state.tree)} - self._made
+        own, others = (
+            _made(slot, shown) - self._made for slot, shown in ((self.other, tree), (self.slot, self.state.tree))
+        )
         # Benchmarks run on both sides, and some of them write to a file of the tree.
         for changed, whose in ((own - others, ""), (others - own, " of the other side")):
             if changed:
@@ -231,6 +233,11 @@ def _keeper(stage: StagePlan, session: RunSession) -> tuple[str, str]:
         return keeper, ""
     hint = "install bubblewrap 0.11 or later, allow user namespaces, or set `isolate: auto` if you trust the code"
     return "", f"`isolate: strict`, but nothing can keep the code of a candidate in: {why}; {hint}"
+
+
+def _made(slot: Slot, tree: str) -> frozenset[str]:
+    """Return the files of a tree that are changed in its slot, and settings of tests that the tree does not have."""
+    return frozenset((*slot.changes(tree), *filter(is_of_settings, slot.other_files())))
 
 
 Decision = Literal["accepted", "rejected", "skipped"]

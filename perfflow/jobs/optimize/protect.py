@@ -77,6 +77,12 @@ def covers(glob: str, path: str) -> bool:
     return matches(plain, path) or matches(f"{plain}/**", path)
 
 
+def is_of_settings(path: str) -> bool:
+    """Return whether a file, by its name, changes how tests or Python run wherever it lies. Bytecode is none."""
+    name = posixpath.basename(path)
+    return not name.endswith(".pyc") and any(fnmatchcase(name, glob) for glob in _SETTINGS)
+
+
 def is_protected(stage: Stage, planned: Planned) -> bool:
     """Return whether a candidate must not touch tests: if the stage says so, else only what a program proposes."""
     return (stage.protect or ("tests" if planned.step.propose else "off")) == "tests"
