@@ -32,6 +32,7 @@ stages:
 FLOW = """\
 name: work
 extends: base.yaml
+report: {template: own.md.j2}
 params: {size: {default: 4}, key_token: {default: none}}
 stages:
   profile:
@@ -57,6 +58,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     git(author, "commit", "-qm", "one")
     write(author, BASE, "base.yaml")
     write(author, FLOW)
+    (author / "own.md.j2").write_text("{{ section('verdict') }}\n")
     # Neither the workflow nor the benchmark is in the commit.
     (author / "cost.sh").write_text('echo cost $(($(head -n 1 src/cost) + $(cat "$COSTS" 2>/dev/null || echo 0)))\n')
     env = {"XDG_CACHE_HOME": str(root / "cache")}

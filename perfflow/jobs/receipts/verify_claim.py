@@ -20,6 +20,7 @@ from perfflow.jobs.run.run import RunRequest
 from perfflow.model.errors import Exit, UserError
 from perfflow.model.judging import Outcome
 from perfflow.model.result import Bounds, Optimization, Result
+from perfflow.report.template import TEMPLATES
 from perfflow.session.open_workflow import Opened, open_workflow
 from perfflow.store import result_file, run_folder
 from perfflow.store.record import Record, record_of
@@ -164,7 +165,9 @@ def _written(claim: Claim, root: Path, isolate: str | None) -> Path:
         step["allow"] = {"compute-first": "one patch is judged on its own"}
     others = dict.fromkeys(name.partition("[")[0] for name, _ in candidates)
     stage: dict[str, Any] = {"steps": [*({name: None} for name in others), step]}
-    text = {"perfflow": 1, "extends": _WORKFLOW, "stages": {CANDIDATES_STAGE: stage}}
+    # A template of the claim's own is not needed to measure it.
+    report = {"template": TEMPLATES[0]}
+    text = {"perfflow": 1, "extends": _WORKFLOW, "report": report, "stages": {CANDIDATES_STAGE: stage}}
     folder = run_folder.home(root) / run_folder.PATCHES / f"claim-{run_folder.file_name(claim.result.run.id)}"
     try:
         folder.mkdir(parents=True, exist_ok=True)
