@@ -102,7 +102,13 @@ def claim_of(folder: Path, root: Path) -> Claim:
     if not revision or not (folder / run_folder.WORKFLOW).is_file() or result.run.accept is None:
         what = run_folder.WORKFLOW if revision else "the commit that the candidate started from"
         raise UserError.of(f"{folder}: the run does not contain {what}", "run it again in a commit, with this perfflow")
-    return Claim(folder, result, record, kept[0], result.run.accept, revision)
+    claim = Claim(folder, result, record, kept[0], result.run.accept, revision)
+    told = kept[0].diff
+    if told and _HIDDEN not in told and claim.file(kept[0].diff_file).decode(errors="replace") != told:
+        # The events have the patch too, and no other program can change them during the run.
+        text = f"{folder / kept[0].diff_file}: not the patch that the run judged"
+        raise UserError.of(text, "get the run from its author; a program changed the file during the run", Exit.FAIL)
+    return claim
 
 
 def prepared(claim: Claim, root: Path, settings: Sequence[str], isolate: str | None) -> tuple[Opened, RunRequest]:
