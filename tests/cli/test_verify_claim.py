@@ -15,7 +15,9 @@ from perfflow.jobs.receipts.verify_claim import ClaimOutcome, judged
 from perfflow.model.errors import UserError
 from perfflow.model.judging import Outcome
 from perfflow.model.result import Bounds, Optimization, Result
+from perfflow.store.receipts import manifest
 from perfflow.store.record import Record
+from perfflow.store.run_folder import json_lines
 from tests.cli.shell import perfflow, write
 from tests.repositories import git
 
@@ -32,6 +34,7 @@ stages:
 FLOW = """\
 name: work
 extends: base.yaml
+report: {template: own.md.j2}
 params: {size: {default: 4}, key_token: {default: none}}
 stages:
   profile:
@@ -57,6 +60,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     git(author, "commit", "-qm", "one")
     write(author, BASE, "base.yaml")
     write(author, FLOW)
+    (author / "own.md.j2").write_text("{{ section('verdict') }}\n")
     # Neither the workflow nor the benchmark is in the commit.
     (author / "cost.sh").write_text('echo cost $(($(head -n 1 src/cost) + $(cat "$COSTS" 2>/dev/null || echo 0)))\n')
     env = {"XDG_CACHE_HOME": str(root / "cache")}
@@ -131,6 +135,23 @@ def test_a_changed_file_of_the_run_is_not_measured(made: Path, clone: Path, tmp_
     done = verified(clone, tmp_path / "forged")
     assert done.returncode == 1
     assert "steps/cheaper/change.diff" in done.stderr
+
+
+def test_a_patch_that_was_exchanged_before_the_receipt_was_written_is_not_measured(
+    made: Path, clone: Path, tmp_path: Path
+) -> None:
+    forged = tmp_path / "forged"
+    shutil.copytree(made / "claim", forged)
+    diff = forged / "steps" / "cheaper" / "change.diff"
+    diff.write_text(diff.read_text().replace("+50", "+40"))
+    receipt = json.loads((forged / "receipt.json").read_text())
+    receipt["files"]["steps/cheaper/change.diff"] = manifest.sha256(diff)
+    receipt["seal"] = manifest.seal(receipt)
+    (forged / "receipt.json").write_text("".join(json_lines(receipt.items())))
+    assert perfflow("receipt", "verify", str(forged), cwd=clone).returncode == 0
+    done = verified(clone, forged, GIVEN)
+    assert done.returncode == 1
+    assert "not the patch that the run judged" in done.stderr
 
 
 def test_a_run_without_a_kept_candidate_makes_no_claim(tmp_path: Path) -> None:

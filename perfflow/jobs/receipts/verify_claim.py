@@ -20,6 +20,7 @@ from perfflow.jobs.run.run import RunRequest
 from perfflow.model.errors import Exit, UserError
 from perfflow.model.judging import Outcome
 from perfflow.model.result import Bounds, Optimization, Result
+from perfflow.report.template import TEMPLATES
 from perfflow.session.open_workflow import Opened, open_workflow
 from perfflow.store import result_file, run_folder
 from perfflow.store.record import Record, record_of
@@ -101,7 +102,13 @@ def claim_of(folder: Path, root: Path) -> Claim:
     if not revision or not (folder / run_folder.WORKFLOW).is_file() or result.run.accept is None:
         what = run_folder.WORKFLOW if revision else "the commit that the candidate started from"
         raise UserError.of(f"{folder}: the run does not contain {what}", "run it again in a commit, with this perfflow")
-    return Claim(folder, result, record, kept[0], result.run.accept, revision)
+    claim = Claim(folder, result, record, kept[0], result.run.accept, revision)
+    told = kept[0].diff
+    if told and _HIDDEN not in told and claim.file(kept[0].diff_file).decode(errors="replace") != told:
+        # The events have the patch too, and no other program can change them during the run.
+        text = f"{folder / kept[0].diff_file}: not the patch that the run judged"
+        raise UserError.of(text, "get the run from its author; a program changed the file during the run", Exit.FAIL)
+    return claim
 
 
 def prepared(claim: Claim, root: Path, settings: Sequence[str], isolate: str | None) -> tuple[Opened, RunRequest]:
@@ -164,7 +171,9 @@ def _written(claim: Claim, root: Path, isolate: str | None) -> Path:
         step["allow"] = {"compute-first": "one patch is judged on its own"}
     others = dict.fromkeys(name.partition("[")[0] for name, _ in candidates)
     stage: dict[str, Any] = {"steps": [*({name: None} for name in others), step]}
-    text = {"perfflow": 1, "extends": _WORKFLOW, "stages": {CANDIDATES_STAGE: stage}}
+    # A template of the claim's own is not needed to measure it.
+    report = {"template": TEMPLATES[0]}
+    text = {"perfflow": 1, "extends": _WORKFLOW, "report": report, "stages": {CANDIDATES_STAGE: stage}}
     folder = run_folder.home(root) / run_folder.PATCHES / f"claim-{run_folder.file_name(claim.result.run.id)}"
     try:
         folder.mkdir(parents=True, exist_ok=True)
