@@ -125,11 +125,13 @@ def _send_at_once(config: pytest.Config) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object:
-    """Spread files over the processes, and text cases by topic: one process would run them for ten minutes."""
+    """Spread files over the processes, and text cases by topic and contracts by tool, which would run for minutes."""
     from xdist.scheduler.loadfile import LoadFileScheduling
 
     def scope(nodeid: str) -> str:
         path = nodeid.partition("::")[0]
+        if path.endswith("tools/test_contracts.py"):
+            return nodeid.rpartition("::")[0]
         return nodeid.partition(": ")[0] if path.endswith("cli/test_cases.py") else path
 
     scheduling = LoadFileScheduling(config, log)
