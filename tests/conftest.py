@@ -31,7 +31,8 @@ FIRST = (
     *("tests/tools/test_contracts.py", "tests/docs/test_documents.py", "tests/hostile/test_inspection.py"),
     *("tests/session/test_code_layouts.py", "tests/jobs/cluster/test_placed_run.py", "tests/cli/mcp_server/"),
     *("tests/jobs/test_attribution.py", "tests/jobs/test_gate.py", "tests/jobs/test_optimize.py"),
-    *("tests/report/test_flame.py", "tests/tools/test_drivers.py", "tests/test_wheel.py"),
+    *("tests/report/test_flame.py", "tests/tools/test_drivers.py", "tests/test_wheel.py", "tests/unchanged/"),
+    *("tests/tools/test_real", "tests/verdict/test_replay.py", "tests/workflow/test_schema.py", "tests/workflows/"),
 )
 """What takes longest: begun last, it would leave the other process without work."""
 MOST_FILES = 20
