@@ -279,7 +279,11 @@ def test_many_annotations_come_in_batches() -> None:
     assert all(set(item) == {"output"} and {"title", "summary"} <= set(item["output"]) for item in others)
 
 
-@pytest.mark.parametrize("name", [*JOINED_OR_EACH, *LINES, "n" * 66_000], ids=lambda name: ascii(name[:20]))
+# A page with a name longer than itself takes ten seconds.
+LONGER = pytest.param("n" * 66_000, marks=pytest.mark.long)
+
+
+@pytest.mark.parametrize("name", [*JOINED_OR_EACH, *LINES, LONGER], ids=lambda name: ascii(name[:20]))
 def test_no_name_acts_or_breaks_a_file(name: str) -> None:
     result = hostile_gate(name)
     check_both(result)
