@@ -22,7 +22,7 @@ from perfflow.model.criteria import Criteria, Thresholds
 from perfflow.model.judging import Code
 from perfflow.model.metrics import MEMORY, Better
 from perfflow.model.plain_data import to_json
-from perfflow.model.readings import HOTSPOT, Design, Side
+from perfflow.model.readings import HOTSPOT, NEARLY_ALL, Design, Side
 from perfflow.model.result import (
     SCHEMA,
     AsBuilt,
@@ -49,6 +49,7 @@ from perfflow.model.result import (
     Verification,
     reason,
 )
+from perfflow.model.stacks import leads_to_a_part
 from perfflow.model.targets import Names
 from perfflow.model.units import Dimension, format_change, format_quantity, format_threshold
 from perfflow.stats.paired_test import Interval, pair_spread
@@ -85,7 +86,6 @@ NO_STEP_MEASURES = (
     "`role: measure`"
 )
 _ACROSS = "across machines: the two sides were measured on different machines"
-_NEARLY_ALL = 0.99
 _SPENT = {"budget": "its budget ran out", "total budget": "the run's total budget ran out"}
 """Reason of an unproven row, by the limit that ended its measuring."""
 Verdict = Literal["pass", "fail", "unproven", "error"]
@@ -355,14 +355,14 @@ def _memory(record: Record) -> Iterator[MemoryResult]:
 def _hotspots(record: Record) -> Iterator[HotspotResult]:
     """Yield the hotspots, ranked within each profile, each with the most that its removal can bring.
 
-    Places below the threshold on every side are noise and are left out.
+    Places below the threshold on every side are noise and are left out, as are those that only call all of the rest.
     """
     ranks: dict[tuple[str, str, str, str, Side], int] = {}
     stored = record.hotspots()
     large = {
         (step_id, hotspot.spot.benchmark, hotspot.spot.location)
         for step_id, hotspot in stored
-        if hotspot.spot.share > HOTSPOT
+        if hotspot.spot.share > HOTSPOT or leads_to_a_part(hotspot.spot.file, hotspot.spot.inclusive_share or 0.0)
     }
     for step_id, hotspot in stored:
         side, spot, place = hotspot.tree, hotspot.spot, hotspot.place
@@ -382,7 +382,7 @@ def _hotspots(record: Record) -> Iterator[HotspotResult]:
             unit=spot.unit,
             source=spot.source,
             cause=spot.cause,
-            impact=_impact(spot.share, spot.unit),
+            impact=_impact(spot.share, spot.unit, spot.inclusive_share),
             self_share=spot.self_share,
             inclusive_share=spot.inclusive_share,
             function=place.function,
@@ -391,14 +391,18 @@ def _hotspots(record: Record) -> Iterator[HotspotResult]:
         )
 
 
-def _impact(share: float, unit: str) -> str:
-    """Return the upper bound of the gain by Amdahl's law: this place costs nothing, everything else is unchanged."""
+def _impact(share: float, unit: str, inclusive: float | None = None) -> str:
+    """Return the upper bound of the gain by Amdahl's law: this place costs nothing, everything else is unchanged.
+
+    A function that is called less often, or not at all, also saves what it calls: that is the ``inclusive`` share.
+    """
+    most = max(share, inclusive or 0.0)
+    of = f"{most:.0%} with what it calls: " if most - share >= 0.01 else ""
     if unit != "time":
-        return f"at most {share:.0%} fewer {unit} without it"
-    if share >= _NEARLY_ALL:
-        # A bound of hundreds of times says no more than that.
-        return f"{'' if share >= 1 else 'nearly '}all of the time"
-    return f"at most {1 / (1 - share):.2f}x faster without it"
+        return f"{of}at most {most:.0%} fewer {unit} without it"
+    if most >= NEARLY_ALL:
+        return f"{of}{'' if most >= 1 else 'nearly '}all of the time"
+    return f"{of}at most {1 / (1 - most):.2f}x faster without it"
 
 
 def _confirmations(rows: list[Benchmark]) -> Iterator[dict[str, Any]]:
