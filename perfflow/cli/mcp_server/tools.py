@@ -24,6 +24,7 @@ from perfflow.cli.mcp_server.answers import (
 )
 from perfflow.cli.mcp_server.calls import Calls, Say
 from perfflow.cli.mcp_server.limits import Scalar, SessionLimits, require_text, settings
+from perfflow.jobs.judge.submit import Technique
 from perfflow.model.result import Result
 
 Workflow = Annotated[
@@ -121,7 +122,7 @@ class Tools:
             str, Field(description="What the patch changes and why that is faster, in one line", max_length=500)
         ],
         ctx: Context[Any, Any],
-        technique: Annotated[answers.Technique, Field(description="The kind of change")] = "algorithm",
+        technique: Annotated[Technique, Field(description="The kind of change")] = "algorithm",
         budget: Budget = None,
         resume: Resume = None,
     ) -> Judgement:
