@@ -23,6 +23,7 @@ COMMANDS = {
     "gate": "Compare two revisions with a workflow, and fail if head is slower than base.",
     "merge": "Give one verdict on the parts of a run that were measured with --shard.",
     "bisect": "Find the commit that introduced a regression.",
+    "judge": "Judge patches with a workflow: which of them are proven to be faster, and harm nothing.",
     "report": "Judge a stored run again and write its report. Measures nothing.",
     "export": "Write a run's result as files for CI services. Sends nothing.",
     "publish": "Post a run's result to a code review (publish github). Only this command uses a token.",
@@ -48,7 +49,7 @@ COMMANDS = {
 }
 
 GROUPS = {
-    "Measure": ("compare", "run", "gate", "merge", "bisect"),
+    "Measure": ("compare", "run", "gate", "merge", "bisect", "judge"),
     "Look at results": ("report", "history", "baseline", "receipt", "verify-claim"),
     "Write workflows": ("init", "validate", "plan", "show", "list", "fmt", "schema", "library"),
     "CI and other programs": ("export", "publish", "make", "mcp"),
@@ -66,6 +67,10 @@ EXAMPLES = {
     "bisect": (
         "perfflow bisect bench.yaml --good v1.2",
         "perfflow bisect bench.yaml --good v1.2 --benchmark parse --budget 20m",
+    ),
+    "judge": (
+        "perfflow judge fast.patch -w bench.yaml",
+        "perfflow judge patches/ -w bench.yaml --json --budget 3m --shard 2/8",
     ),
     "report": ("perfflow report", "perfflow report --open", "perfflow report latest --thresholds action=5%"),
     "history": ("perfflow history --since 90d", "perfflow history show parse"),

@@ -293,6 +293,8 @@ class RunInfo(ResultPart):
     """Smallest proven effect for which a candidate is kept, as a share; None without an optimize stage."""
     guard: list[str] = []
     """Globs of benchmarks that the optimize stage guards: all of their metrics gate."""
+    independent: bool = False
+    """Whether every candidate was judged against the original, and none was kept on top of another."""
     ruled_out: dict[str, str] = {}
     """Techniques of the optimization hierarchy without a candidate, and the reason."""
     command: list[str] = []

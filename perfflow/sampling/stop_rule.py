@@ -271,7 +271,15 @@ class StopRule:
         goal = self._goal
         if goal:
             deciding = deciding_rows(self._record, rows, self._criteria, goal)
-            return all(clear(rows[key], self._criteria.thresholds_of(benchmark.name, key[1]), goal) for key in deciding)
+            if not all(
+                clear(rows[key], self._criteria.thresholds_of(benchmark.name, key[1]), goal) for key in deciding
+            ):
+                return False
+            reached = [key for key in deciding if goal.attempts > 1 and is_reached(rows[key], goal)]
+            surely = (
+                compared(self._record, self._criteria, self._series_of(benchmark), goal.attempts) if reached else {}
+            )
+            return all(is_reached(surely[key], goal) for key in reached)
         choice = choose_rows(self._record, rows, self._criteria)
         if choice.undecided:
             return False

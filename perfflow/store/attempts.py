@@ -14,8 +14,8 @@ from perfflow.store import run_folder
 _FOLDER = "attempts"
 
 
-def note(root: Path, tree: str, workflow: str) -> int:
-    """Count one more attempt of a workflow on top of ``tree``; return their number, 1 if none can be stored."""
+def note(root: Path, tree: str, workflow: str, count: int = 1) -> int:
+    """Count more attempts of a workflow on top of ``tree``; return their number, ``count`` if it cannot be stored."""
     try:
         folder = run_folder.home(root) / _FOLDER
         folder.mkdir(exist_ok=True)
@@ -23,7 +23,7 @@ def note(root: Path, tree: str, workflow: str) -> int:
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
         file = os.open(folder / f"{tree}-{run_folder.file_name(workflow)}", flags, 0o666)
         with os.fdopen(file, "ab") as stream:
-            stream.write(b".")
+            stream.write(b"." * count)
             return stream.tell()
     except (OSError, UserError):
-        return 1
+        return count

@@ -9,20 +9,20 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
-import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from platformdirs import user_cache_path
 
 from perfflow.cli.mcp_server.limits import MOST_PATCH, SessionLimits
 from perfflow.jobs.export.export import read_result
+from perfflow.jobs.judge import submit as judging
+from perfflow.jobs.judge.submit import Technique
 from perfflow.library import search_path
 from perfflow.model.errors import UserError
 from perfflow.model.judging import Code
@@ -341,19 +341,6 @@ def _comparisons() -> Path:
     return user_cache_path("perfflow") / _COMPARISONS
 
 
-Technique = Literal[
-    "algorithm",
-    "data-structure",
-    "io",
-    "memory",
-    "concurrency",
-    "vectorization",
-    "compute",
-    "caching",
-    "configuration",
-]
-_STEP = "submitted"
-_COMPUTE_FIRST = "compute-first"
 _OF_STRANGERS = {"isolate": "strict", "protect": "tests"}
 
 
@@ -381,28 +368,12 @@ def submit(
     ``steps``: the steps of the workflow's plan. ``settings``: those of the stage. The same patch is always written to
     the same place, so that its run can be resumed. Raises UserError for a patch that is empty or too large.
     """
-    data = _data(patch)
-    candidates = list(dict.fromkeys(_plain(step["id"]) for step in steps if step["role"] == "candidate"))
-    others = {_plain(step["id"]) for step in steps}
-    name = next(name for name in _names() if name not in others)
-    key = hashlib.sha256(json.dumps([workflow, patch, why, technique]).encode()).hexdigest()[:16]
-    try:
-        folder = run_folder.home(limits.root) / run_folder.PATCHES / key
-        folder.mkdir(parents=True, exist_ok=True)
-        run_folder.write_bytes(folder / "change.patch", [data])
-        candidate = {"id": name, "technique": technique, "why": why, "patch": "change.patch"}
-        if technique == "compute":
-            # The rule orders several candidates. Here there is only one.
-            candidate["allow"] = {_COMPUTE_FIRST: "one patch is judged on its own"}
-        text = {
-            "perfflow": 1,
-            "extends": _reference(limits.root, workflow, folder),
-            "stages": {CANDIDATES_STAGE: {**settings, "steps": [*({other: None} for other in candidates), candidate]}},
-        }
-        run_folder.write_text(folder / "judge.yaml", json.dumps(text, ensure_ascii=False, indent=1) + "\n")
-    except OSError as error:
-        raise UserError.of(f"cannot write {error.filename}: {error.strerror}", "make the folder writable") from error
-    return Submitted(folder / "judge.yaml", folder / "change.patch", name, _stages(steps))
+    file = limits.root / workflow
+    extends = file if file.is_file() else f"{search_path.LIB}{workflow.removeprefix(search_path.LIB)}"
+    roles = [(str(step["id"]), str(step["role"])) for step in steps]
+    written = judging.submit(limits.root, extends, roles, [judging.Patch("", _data(patch), why, technique)], settings)
+    (step,) = written.patches
+    return Submitted(written.workflow, written.folder / f"{step}.patch", step, _stages(steps))
 
 
 def settings_for_strangers(workflow: str, resolved: Mapping[str, Any]) -> dict[str, str]:
@@ -430,26 +401,6 @@ def _data(patch: str) -> bytes:
             f"the patch has {len(data):,} bytes; {MOST_PATCH:,} are allowed", "change one thing at a time"
         )
     return data if data.endswith(b"\n") else data + b"\n"
-
-
-def _plain(step: str) -> str:
-    """Return the id of a step as written in the file, without the matrix cell in brackets."""
-    return step.partition("[")[0]
-
-
-def _names() -> Any:
-    yield _STEP
-    number = 2
-    while True:
-        yield f"{_STEP}-{number}"
-        number += 1
-
-
-def _reference(root: Path, workflow: str, folder: Path) -> str:
-    """Return the reference to the workflow for a file in ``folder``."""
-    if (root / workflow).is_file():
-        return os.path.relpath(root / workflow, folder)
-    return f"{search_path.LIB}{workflow.removeprefix(search_path.LIB)}"
 
 
 def _stages(steps: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:

@@ -15,6 +15,7 @@ from pydantic import Field
 from perfflow.cli.mcp_server import answers
 from perfflow.cli.mcp_server.calls import Calls, Say
 from perfflow.cli.mcp_server.limits import Scalar, SessionLimits, require_text, settings
+from perfflow.jobs.judge.submit import Technique
 from perfflow.jobs.start.write_starter import write
 from perfflow.library import starter_for
 from perfflow.model.errors import UserError
@@ -127,7 +128,7 @@ class Tools:
         patch: Annotated[str, Field(description="unified diff against the working tree, as of `git diff`")],
         why: Annotated[str, Field(description="what it changes, and why that is faster", max_length=500)],
         ctx: Context[Any, Any],
-        technique: answers.Technique = "algorithm",
+        technique: Technique = "algorithm",
         budget: Budget = None,
         resume: Resume = None,
         detail: Detail = False,

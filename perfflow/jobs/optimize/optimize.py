@@ -338,10 +338,19 @@ class Optimizer(TreeWork):
         repository: Repository,
         draft: Draft,
         original: CodeState | None = None,
+        *,
+        independent: bool = False,
+        each: float | None = None,
     ) -> None:
-        """``draft``: the workflow, to whose file patches are relative. ``original``: None for the user's tree."""
+        """``draft``: the workflow, to whose file patches are relative. ``original``: None for the user's tree.
+
+        independent: every candidate is compared with the original, and none is kept on top of another. each: longest
+        time of one candidate (s), without the build of the original; None for no limit.
+        """
         self._session, self._folder, self._stage, self._repository = session, session.folder, stage, repository
-        self._draft = draft
+        self._draft, self._independent, self._each = draft, independent, each
+        self._attempts = 0
+        self._broken: Failure | None = None
         self._slots: Slots | None = None
         self._kept: AcceptedState | None = None
         self._record = Record()
@@ -362,7 +371,7 @@ class Optimizer(TreeWork):
         change: AppliedChange | None = None
         try:
             change = self._change(planned, run, subrun, attempt)
-            kept.set_up(lambda: self._subrun(ORIGINAL), planned)
+            self._set_up(planned)
             context = kept.built(kept.other, change.tree, change.own.on_top(kept.settings), subrun, planned)
             kept.require_sources(change.tree, "its build")
             between = kept.session_between(kept.standing, context, subrun, planned)
@@ -371,7 +380,7 @@ class Optimizer(TreeWork):
             kept.try_holdouts(between, subrun, planned)
             timed = replace(
                 between,
-                goal=self._stage.goal,
+                goal=replace(self._stage.goal, attempts=self._attempt()),
                 budget=self._share_of_time(planned, attempt),
                 differ=partial(acceptable, between) if kept.keeper else None,
                 pair_secret=secrets.token_hex(16),
@@ -384,6 +393,9 @@ class Optimizer(TreeWork):
             code = Code.OUT_OF_TIME if self._session.deadline.is_over else code
             entry = ledger_entry(planned, name, "rejected", code, str(error), bound=bound)
             entry = entry.model_copy(update=self._last_words(error))
+            if code is Code.OUT_OF_TIME:
+                longer = 2 * self._session.deadline.seconds
+                entry = entry.model_copy(update={"needs": Needs(budget=brief_duration(longer))})
             self._no_idea = isinstance(error, NoProposalError)
             return self._kept_diff(entry, change, subrun)
         decision: Decision = "accepted" if acceptance.accepted else "rejected"
@@ -398,17 +410,43 @@ class Optimizer(TreeWork):
         unkept = {Flag.NOT_ISOLATED} if self._stage.own.isolate and not kept.keeper else set()
         entry = entry.model_copy(update={"flags": sorted(told | unkept)})
         entry = self._kept_diff(entry, change, subrun)
-        if acceptance.accepted and planned.cell:
+        if acceptance.accepted and planned.cell and not self._independent:
             self._rivals.append(Rival(planned, change, subrun, entry))
+        elif acceptance.accepted and self._independent:
+            return self._keep_apart(entry, change, subrun)
         elif acceptance.accepted:
             self._keep(Rival(planned, change, subrun, entry), context)
         return entry
+
+    def _set_up(self, planned: Planned) -> None:
+        """Build the accepted state once. Raises Failure, for every candidate again."""
+        if self._broken:
+            raise self._broken
+        try:
+            self._begun().set_up(lambda: self._subrun(ORIGINAL), planned)
+        except Failure as failure:
+            self._broken = failure
+            raise
+        # The build of the original is no part of a candidate's time.
+        if self._each is not None:
+            self._session.deadline.restart(self._each)
+
+    def _attempt(self) -> int:
+        """Count the attempts on the original: one more, or at once all of those that are independent."""
+        if not (self._independent and self._attempts):
+            name, count = self._session.context.plan.workflow.name, 1
+            if self._independent:
+                count = len(self._stage.candidates)
+            self._attempts = attempts.note(self._repository.root, self._begun().original.tree, name, count)
+        return self._attempts
 
     def _share_of_time(self, planned: Planned, attempt: int) -> TotalBudget:
         """Return the time to measure this try: its share of what is left, which may be more than its own budget."""
         deadline = self._session.deadline
         if math.isinf(deadline.left):
             return self._session.budget
+        if self._independent:
+            return TotalBudget(deadline, self._stage.measuring, kept=deadline.seconds * KEPT_SHARE, whole=True)
         later = itertools.dropwhile(lambda item: item.id != planned.id, self._stage.candidates)
         tries = sum(self._stage.attempts if item.step.propose else 1 for item in later) - (attempt - 1)
         compared = any(item.step.compare for item in self._session.context.plan.steps)
@@ -425,10 +463,7 @@ class Optimizer(TreeWork):
         row = found.row
         if row is None:
             return entry
-        series, surely = record.series[row.benchmark, row.metric.name], None
-        number = attempts.note(
-            self._repository.root, self._begun().original.tree, self._session.context.plan.workflow.name
-        )
+        series, surely, number = record.series[row.benchmark, row.metric.name], None, self._attempts
         if number > 1 and not row.metric.exact:
             again = compared(record, self._session.context.plan.criteria, attempts=number)
             effect = effect_of(again[row.benchmark, row.metric.name])
@@ -474,6 +509,8 @@ class Optimizer(TreeWork):
             raise
         finally:
             run.found = StepFindings(optimizations=tuple(entries))
+            if self._each is not None:
+                self._session.deadline.restart(None)
         run.exit_code = 0
 
     def _not_tried(self, planned: Planned, failure: Failure) -> Optimization:
@@ -691,6 +728,20 @@ class Optimizer(TreeWork):
         elif effect is not None and effect < self._stage.diminishing:
             self._stop = f"diminishing: the last accepted change brought {effect:.1%}"
 
+    def _keep_apart(self, entry: Optimization, change: AppliedChange, subrun: Subrun) -> Optimization:
+        """Commit an accepted candidate on top of the original, in a branch of its own. Raises Failure."""
+        original = self._begun().original
+        state = original
+        try:
+            if change.difference.files:
+                state = commits.commit(self._repository, change.tree, original, message_of(entry))
+                name = f"{commits.PREFIX}{self._session.context.run_id}/{run_folder.file_name(entry.id)}"
+                commits.branch(self._repository, name, state.commit)
+        except UserError as error:
+            raise Failure(error.in_one_line) from error
+        self._folder.append({"event": "kept", "id": subrun.name, "revision": state.commit, "tree": state.tree})
+        return entry.model_copy(update={"revision": state.commit})
+
     def _last_words(self, error: Exception) -> dict[str, Any]:
         """Return the last lines of the command that caused a rejection, and the path of its log."""
         log = error.log if isinstance(error, RejectedError) else None
@@ -772,7 +823,7 @@ class Optimizer(TreeWork):
         """Redo the accepted changes of the interrupted run from its diffs."""
         for entry in self._record.tried():
             self._ledger.append(entry)
-            if entry.decision != "accepted":
+            if entry.decision != "accepted" or self._independent:
                 continue
             if entry.id not in self._record.kept:
                 self._recall_rival(kept, entry)

@@ -80,6 +80,10 @@ class RunTrees:
     """Whether both trees are built from nothing, whatever earlier runs have built."""
     original: CodeState | None = None
     """The tree that candidates start from; None for the user's tree as it is."""
+    independent: bool = False
+    """Whether every candidate is judged against the original alone."""
+    each: float | None = None
+    """Longest time of one candidate (s); None for no limit."""
 
     def cautions(self) -> list[str]:
         """Return the warnings about the trees."""
@@ -198,7 +202,9 @@ def working_in(wanted: RunTrees, session: RunSession) -> Iterator[None]:
         if stage:
             from perfflow.jobs.optimize.optimize import Optimizer
 
-            session.trees = optimizer = Optimizer(session, stage, wanted.repository, wanted.draft, wanted.original)
+            how: Any = {"independent": wanted.independent, "each": wanted.each}
+            optimizer = Optimizer(session, stage, wanted.repository, wanted.draft, wanted.original, **how)
+            session.trees = optimizer
             session.performer_of = optimizer.performer_of
     try:
         yield
@@ -258,6 +264,10 @@ class RunRequest:
     """Paths of the tree whose files both sides take from the candidate."""
     fresh: bool = False
     """Whether base and head are built from nothing, whatever earlier runs have built."""
+    independent: bool = False
+    """Whether every candidate is judged against the original, and none is kept on top of another."""
+    each: float | None = None
+    """With ``independent``: longest time of one candidate (s), without the build of the original."""
     about_base: Mapping[str, Any] = field(default_factory=dict)
     """Further facts about the base for the result, if perfflow chose it."""
     original: CodeState | None = None
@@ -440,6 +450,7 @@ def _chosen(opened: Opened, request: RunRequest) -> _Chosen:
         elsewhere=request.placement is not None,
     )
     trees = replace(trees, fresh=request.fresh, original=request.original)
+    trees = replace(trees, independent=request.independent, each=request.each)
     known, cautions = _calibrated(opened) if request.checks_noise else (_Calibrated(), [])
     cautions = [*request.cautions, *cautions, *trees.cautions()]
     if trees.repository and trees.base:
@@ -502,6 +513,7 @@ def _begun(chosen: _Chosen, request: RunRequest, folder: RunFolder, progress: Pr
         opening["run"]["warnings"] = [*chosen.cautions, *absent]
         opening["run"]["chosen"] = list(request.benchmarks)
         opening["run"]["shard"] = str(request.shard or "")
+        opening["run"]["independent"] = request.independent
         opening["trees"] |= chosen.trees.told or {}
         opening["trees"]["baseline"] |= request.about_base
         if _tries_candidates(opened.plan, steps):
