@@ -15,12 +15,15 @@ from typing import Any
 from perfflow.execute.context import Settings
 from perfflow.jobs.judge.submit import Patch, Submitted, submit
 from perfflow.jobs.optimize.apply_change import change_of
+from perfflow.jobs.optimize.protect import Opened as OpenedFiles
+from perfflow.jobs.optimize.protect import Protection, is_protected
 from perfflow.jobs.optimize.rejected import RejectedError
 from perfflow.jobs.run.run import RunRequest, run
 from perfflow.library.pinned import PROJECT
 from perfflow.model.errors import UserError
 from perfflow.model.judging import Code
 from perfflow.model.result import Optimization
+from perfflow.plan.plan import stage_plan
 from perfflow.session.open_workflow import Opened, open_workflow
 from perfflow.session.progress import Began, Progress, ProgressEvent, StepEnded
 from perfflow.trees import patches as tree_patches
@@ -71,19 +74,19 @@ def judge(
     stage = _stage(opened)
     repository = open_repository(opened.root, with_submodules=opened.plan.workflow.worktree.submodules)
     original, left = snapshot(repository).tree, list[Patch]()
+    inner, submitted = _submitted(opened, stage, patches, request)
+    protection = _protection(inner, repository)
     for patch in patches:
         began = time.monotonic()
-        refused = _refused(repository, stage, original, patch)
+        refused = _refused(repository, stage, original, patch, protection)
         if refused:
             tell(Judged(patch, refused, seconds=time.monotonic() - began))
         else:
             left.append(patch)
     if not left:
         return False
-    steps = {(item.step.id, item.role.value) for item in opened.plan.steps}
-    extends = opened.path if opened.origin == PROJECT else opened.origin
-    submitted = submit(opened.root, extends, steps, left, dict(_keys(stage, request.isolate)))
-    inner = open_workflow(str(submitted.workflow), request.settings)
+    if len(left) < len(patches):
+        inner, submitted = _submitted(opened, stage, left, request)
     inner.require_usable(to_run=True, trust=request.trust)
     listener = _Listener(submitted, progress, tell)
     # The original is built, checked and compared in a tree of its own. Only what it shares is made in the user's.
@@ -121,11 +124,31 @@ def _keys(stage: Stage, isolate: str) -> Iterator[tuple[str, Any]]:
         yield "protect", "tests"
 
 
-def _refused(repository: Repository, stage: Stage, original: str, patch: Patch) -> Optimization | None:
+def _submitted(
+    opened: Opened, stage: Stage, patches: Sequence[Patch], request: JudgeRequest
+) -> tuple[Opened, Submitted]:
+    """Write the patches as the candidates of a workflow, and return it."""
+    steps = {(item.step.id, item.role.value) for item in opened.plan.steps}
+    extends = opened.path if opened.origin == PROJECT else opened.origin
+    submitted = submit(opened.root, extends, steps, patches, dict(_keys(stage, request.isolate)))
+    return open_workflow(str(submitted.workflow), request.settings), submitted
+
+
+def _protection(inner: Opened, repository: Repository) -> Protection | None:
+    """Return the rules for what patches must not touch, as far as they need no measuring; None without any."""
+    stage = stage_plan(inner.plan)
+    if stage is None or not is_protected(stage.own, stage.candidates[0]):
+        return None
+    return Protection(repository, inner.draft, inner.plan, stage, OpenedFiles)
+
+
+def _refused(
+    repository: Repository, stage: Stage, original: str, patch: Patch, protection: Protection | None
+) -> Optimization | None:
     """Return the entry of a patch that is not tried; None for one that is."""
     try:
         tree = tree_patches.apply(repository, original, patch.data, name=patch.name)
-        change_of(repository, stage, original, tree, Settings())
+        change_of(repository, stage, original, tree, Settings(), protection)
     except UserError as error:
         code, reason = Code.MALFORMED, error.in_one_line
     except RejectedError as error:
