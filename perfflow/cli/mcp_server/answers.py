@@ -264,12 +264,8 @@ def judgement(
     return answer
 
 
-_CODES = {"accepted": Code.PROVEN, "rejected": Code.NOT_PROVEN, "skipped": Code.OUT_OF_TIME}
-"""Codes of candidates whose run has none."""
-
-
 def _outcome(tried: Optimization, result: Result) -> Answer:
-    code = tried.code or _CODES[tried.decision]
+    code = tried.code or Code.OUT_OF_TIME
     if tried.decision == "accepted" and any(item.status == "failed" for item in result.verification):
         code = Code.CHECK_FAILED
     return {"decision": code.outcome, "code": code}
