@@ -31,6 +31,7 @@ class Code(StrEnum):
     CHANGES_NOTHING = "changes-nothing"
     BOUNDED = "bounded"
     CLOCKS_DISAGREE = "clocks-disagree"
+    OUTDONE = "outdone"
     REGRESSED = "regressed"
     BUILD_FAILED = "build-failed"
     CHECK_FAILED = "check-failed"
@@ -74,6 +75,7 @@ _OUTCOMES = {
             Code.CHANGES_NOTHING,
             Code.BOUNDED,
             Code.CLOCKS_DISAGREE,
+            Code.OUTDONE,
         ),
         Outcome.HARMFUL: (Code.REGRESSED,),
         Outcome.INCORRECT: (

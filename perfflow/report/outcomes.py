@@ -22,6 +22,7 @@ CODES: Mapping[Code, str] = {
     Code.CHANGES_NOTHING: "it changes no file and no setting",
     Code.BOUNDED: "its hotspot takes less of the time than `diminishing`",
     Code.CLOCKS_DISAGREE: "one clock shows a gain that another one excludes",
+    Code.OUTDONE: "it gains what is asked for, but another alternative of it gains more",
     Code.REGRESSED: "a guarded figure is proven to be worse",
     Code.BUILD_FAILED: "it does not build",
     Code.CHECK_FAILED: "a check of the workflow fails",
@@ -45,7 +46,7 @@ CODES: Mapping[Code, str] = {
     Code.OUT_OF_TIME: "the time was over before it was measured",
     Code.NO_OBJECTIVE: "nothing was measured that it could improve",
     Code.NO_PROPOSAL: "the proposer had no further idea",
-    Code.NOT_NEEDED: "another candidate is better, or what was asked for is reached",
+    Code.NOT_NEEDED: "what was asked for is reached, or the workflow skips it",
 }
 FLAGS: Mapping[Flag, str] = {
     Flag.NOT_ISOLATED: "it ran without isolation",

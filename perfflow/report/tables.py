@@ -432,7 +432,7 @@ def tries(rows: Iterable[TryLine], left_out: int = 0) -> Table:
             row.values,
             row.pairs,
             optional(row.outcome),
-            "; ".join(filter(None, [row.reason, *row.flags])),
+            row.reason,
         )
         for row in rows
     )

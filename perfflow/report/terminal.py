@@ -287,7 +287,7 @@ def _tries(page: Page, width: int, where: str) -> RowGroup:
     """Return the kept candidates with their effects, then the others with their reasons."""
     if page.ledger is None:
         return RowGroup([])
-    kept_rows = (replace(row, name=f"kept {row.name}", outcome="", reason="", flags=()) for row in page.ledger.kept)
+    kept_rows = (replace(row, name=f"kept {row.name}", outcome="", reason="") for row in page.ledger.kept)
     head, kept = _table(tables.tries(kept_rows), width)
     reverted = [[(text, "") for text in _reverted(row, where)] for row in page.ledger.reverted]
     return RowGroup([*kept, *reverted], page.ledger.others, MOST_LINES, what="candidates", head=head if kept else [])

@@ -672,7 +672,7 @@ def ledger(record: Record) -> Iterator[Optimization]:
         found, name = tried, tried.id
         if found.decision == "accepted" and name not in record.kept:
             lost = name.partition("[")[0] in kept_steps
-            code = Code.NOT_NEEDED if lost else Code.OUT_OF_TIME
+            code = Code.OUTDONE if lost else Code.OUT_OF_TIME
             why = f"{_OTHER if lost else _LOST}: {found.reason}"
             update = {"decision": "rejected", "reason": why, "outcome": code.outcome, "code": code, "flags": []}
             found = found.model_copy(update=update)

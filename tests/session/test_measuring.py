@@ -363,9 +363,14 @@ def test_files_that_a_program_writes_are_compared(
     assert detail in found[2]
 
 
-@pytest.mark.parametrize("options", ["", "expected: none.txt"])
-def test_same_output_with_nothing_to_compare_is_an_error(project: Project, options: str) -> None:
-    assert compared_outputs(project, "echo 1", options, "")[1] == "error"
+def test_same_output_without_its_expected_file_is_an_error(project: Project) -> None:
+    assert compared_outputs(project, "echo 1", "expected: none.txt", "")[1] == "error"
+
+
+def test_a_program_alone_must_agree_with_itself(project: Project) -> None:
+    assert compared_outputs(project, "echo 1", "", "") == ("passed", "pass", "1 output the same as the baseline's")
+    varies = compared_outputs(project, "echo x >> seen; wc -l < seen", "", "")
+    assert varies[:2] == ("failed", "fail")
 
 
 def test_interrupted_while_sampling_keeps_the_samples_and_never_passes(project: Project) -> None:

@@ -107,7 +107,7 @@ def same_outputs(session: RunSession, planned: Planned, run: StepRun) -> str:
     """Run each side the required number of times and compare every output with the expected one. Raises Failure."""
     expected: dict[str, bytes] = {}
     sides = session.sides_of(planned)
-    compared, judged, against = 0, 0, "the baseline's" if len(sides) > 1 else "that of the first run"
+    compared, judged, against = 0, 0, "the baseline's"
     for side in sides:
         number, runs = 0, 1
         while number < runs:
