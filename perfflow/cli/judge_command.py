@@ -123,7 +123,8 @@ def as_data(item: Judged) -> dict[str, Any]:
 
 def line(item: Judged) -> str:
     """Return what became of a patch, as a line for humans."""
-    found, more = item.found, flags_in_words(item.found.flags)
+    found = item.found
+    more = flags_in_words(found.flags) if found.outcome is Outcome.KEPT else ""
     needs = f"; needs --budget {found.needs.budget}" if found.needs else ""
     return f"{found.outcome:<12}  {item.patch.name}: {found.reason}{needs}{f'; note: {more}' if more else ''}"
 

@@ -31,6 +31,7 @@ CODES: Mapping[Code, str] = {
     Code.FEWER_TESTS: "fewer tests pass than with the original",
     Code.NOT_MEASURED: "it cannot be measured, or lacks a benchmark",
     Code.LEFT_RUNNING: "processes of it go on after their command",
+    Code.RUN_CHANGED: "another program changed the run's samples, or perfflow itself, while it ran",
     Code.TREE_CHANGED: "files of a tree changed while it was measured",
     Code.MALFORMED: "it does not apply, or its command fails",
     Code.FORBIDDEN_FILE: "it touches a file that `forbid` names, or an ignored one",

@@ -483,7 +483,7 @@ _ALTERED = {
 }
 _REMEDIES = {
     "events": "measure again with `isolate: strict`, which keeps the run's folder out of reach of what is measured",
-    "perfflow": "install perfflow again before any other run, and use `isolate: strict`",
+    "perfflow": "install it again before any other run, and use `isolate: strict`",
 }
 _FEW = 5
 

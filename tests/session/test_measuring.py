@@ -368,9 +368,8 @@ def test_same_output_without_its_expected_file_is_an_error(project: Project) -> 
 
 
 def test_a_program_alone_must_agree_with_itself(project: Project) -> None:
-    assert compared_outputs(project, "echo 1", "", "") == ("passed", "pass", "1 output the same as the baseline's")
-    varies = compared_outputs(project, "echo x >> seen; wc -l < seen", "", "")
-    assert varies[:2] == ("failed", "fail")
+    assert compared_outputs(project, "echo 1", "", "")[::2] == ("passed", "1 output the same as the baseline's")
+    assert compared_outputs(project, "date +%N", "", "")[0] == "failed"
 
 
 def test_interrupted_while_sampling_keeps_the_samples_and_never_passes(project: Project) -> None:
