@@ -13,6 +13,7 @@ from perfflow.jobs.rejudge.rejudge import rejudge
 from perfflow.model.errors import UserError
 from perfflow.model.judging import Code, Flag, Outcome
 from perfflow.model.result import Optimization, Result
+from perfflow.model.units import duration
 from perfflow.report.page import taking_over
 from tests.long import rest_long
 from tests.repositories import git
@@ -125,6 +126,17 @@ def test_what_is_forbidden_is_refused_before_anything_is_built(tree: Project) ->
     found = tried(tree.run(workflow(f"id: good, {cheaper(tree)}", more=more)))["good"]
     assert (found.code, found.outcome) == (Code.FORBIDDEN_FILE, Outcome.FORBIDDEN)
     assert not (tree.folder / steps).exists()
+
+
+def test_what_more_time_could_decide_says_how_much(tree: Project) -> None:
+    # Every second process costs five times as much, whichever side it is of.
+    count = shlex.quote(str(tree.folder.parent / "count"))
+    odd = f"echo >> {count}; echo $(($(sed -n 1p built) * (1 + $(wc -l < {count}) % 2 * 4)))"
+    head = HEAD.replace("runs: 8", "budget: 0.001s").replace("sed -n 1p built", odd)
+    found = tried(tree.run(workflow(f"id: good, {cheaper(tree)}", head=head)))["good"]
+    assert (found.code, found.outcome, found.flags) == (Code.NOT_PROVEN, Outcome.UNDECIDED, [])
+    assert found.needs
+    assert duration(found.needs.budget) > 0
 
 
 def test_a_change_of_the_build_and_the_number_of_attempts_are_told(tree: Project) -> None:

@@ -469,11 +469,10 @@ class Optimizer(TreeWork):
             effect = effect_of(again[row.benchmark, row.metric.name])
             surely = effect.low if effect and math.isfinite(effect.low) else None
         more = more_pairs(row, series.design, self._stage.goal.accept) if found.code is Code.NOT_PROVEN else None
-        needs = (
-            Needs(budget=brief_duration(math.ceil(seconds + SPARE * more * series.seconds / row.pairs)))
-            if more
-            else None
-        )
+        needs = None
+        if more:
+            given = seconds if math.isinf(self._session.deadline.seconds) else self._session.deadline.seconds
+            needs = Needs(budget=brief_duration(math.ceil(given + SPARE * more * series.seconds / row.pairs)))
         flags = [*found.flags, *self._flags(change, row, number, surely)] if found.accepted else []
         return entry.model_copy(update={"attempts": number, "surely": surely, "needs": needs, "flags": flags})
 
