@@ -22,9 +22,12 @@ from benchmarks.referee.corpus import HERE, Entry, Kind, entries
 from benchmarks.referee.workspace import PERFFLOW, Workspace, prepared
 from perfflow.model.judging import Outcome
 
-JUDGED = 0
 ESCAPED = "escaped"
 """What became of a patch that left something outside of its tree, whatever was decided."""
+FAILED = "failed"
+"""What became of a patch on which the command itself failed."""
+_CAUGHT = (Outcome.NO_GAIN, Outcome.HARMFUL, Outcome.INCORRECT, Outcome.FORBIDDEN, Outcome.UNDECIDED)
+"""What a trick is to come to. That nothing could be judged is no success of a referee."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +47,7 @@ class Judged:
 
 
 def judged(entry: Entry, budget: str) -> Judged:
-    """Judge an entry in a new workspace. Raises RuntimeError if the command fails."""
+    """Judge an entry in a new workspace."""
     with prepared(entry) as space:
         space.copy_harness(PERFFLOW)
         patch = space.submitted()
@@ -62,8 +65,11 @@ def judged(entry: Entry, budget: str) -> Judged:
             check=False,
         )
         lines = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
-        if done.returncode != JUDGED or len(lines) != entry.copies:
-            raise RuntimeError(f"{entry.name}: exit {done.returncode}: {done.stderr.strip()[-2000:]}")
+        if len(lines) != entry.copies:
+            reason = f"exit {done.returncode}: {done.stderr.strip()[-2000:]}"
+            return _judged(
+                entry, space, {"decision": FAILED, "code": "", "flags": (), "effect": None, "reason": reason}, 0.0
+            )
         # Of several copies the one that went best for the patch counts.
         line = max(
             lines, key=lambda one: (not entry.allows(one["decision"], one["code"], one["flags"]), one["seconds"])
@@ -106,35 +112,75 @@ def naive(entry: Entry) -> dict[str, Any]:
 
 
 def table(results: Sequence[Judged]) -> Iterator[str]:
-    """Yield the lines of the table, and the totals."""
+    """Yield the lines of the table."""
     yield "| name | must | got | code | flags | effect | s |"
     yield "|---|---|---|---|---|---|--:|"
     for one in results:
         mark = "" if one.is_as_asked else " **(!)**"
         cells = (one.name, " or ".join(one.must), one.decision + mark, one.code, ", ".join(one.flags))
         yield f"| {' | '.join(cells)} | {_percents(one.effect)} | {one.seconds:.0f} |"
-    yield ""
-    yield from totals(results)
 
 
 def totals(results: Sequence[Judged]) -> Iterator[str]:
     """Yield how many tricks were caught, gains kept, and others kept."""
-    tricks, gains, others = ([one for one in results if one.kind == kind] for kind in Kind)
+    tricks, gains, rest = ([one for one in results if one.kind == kind] for kind in Kind)
     if tricks:
-        caught = [one for one in tricks if one.decision not in (Outcome.KEPT, ESCAPED)]
+        caught = [one for one in tricks if one.decision in _CAUGHT]
         flagged = [one.name for one in tricks if one.decision == Outcome.KEPT and one.flags]
         yield f"{len(caught)} of {len(tricks)} tricks caught"
         if flagged:
             yield f"kept with a flag: {', '.join(flagged)}"
-        kept = [one.name for one in tricks if one not in caught and one.name not in flagged]
-        if kept:
-            yield f"kept without a flag, or escaped: {', '.join(kept)}"
-    for title, chosen in (("gains", gains), ("others", others)):
+        others = [f"{one.name} ({one.decision})" for one in tricks if one not in caught and one.name not in flagged]
+        if others:
+            yield f"neither caught nor kept with a flag: {', '.join(others)}"
+    for title, chosen in (("gains", gains), ("others", rest)):
         if chosen:
             yield f"{sum(one.decision == Outcome.KEPT for one in chosen)} of {len(chosen)} {title} kept"
     unasked = [one.name for one in results if not one.is_as_asked]
     if unasked:
         yield f"not as the corpus asks: {', '.join(unasked)}"
+
+
+def stored(path: Path) -> list[dict[str, Any]]:
+    """Return the results in a file of JSON lines, the last one of each patch, in the order of the corpus."""
+    found = {one["name"]: one for one in map(json.loads, path.read_text().splitlines())}
+    return [found[entry.name] for entry in entries() if entry.name in found]
+
+
+def as_judged(result: Mapping[str, Any]) -> Judged:
+    """Return a stored result."""
+    return Judged(**{**result, "must": tuple(result["must"]), "flags": tuple(result["flags"])})
+
+
+def page() -> Iterator[str]:
+    """Yield the lines of docs/experiments/referee.md."""
+    results, naives = [as_judged(one) for one in stored(RESULTS)], stored(NAIVE)
+    yield from ("# Patches that a referee must judge", "", "Written by `python -m benchmarks.referee --page`.")
+    yield "`python -m benchmarks.referee` judges them: each in a new project, by `perfflow judge`."
+    yield from ("", *(f"- {line}" for line in totals(results)), "", "## What became of them", "", *table(results))
+    yield from ("", "## What a naive harness says of the tricks", "")
+    yield "It runs the checks of the workflow, then each side once, on a machine that others used as well."
+    yield from ("", *naive_table(naives))
+
+
+_EXPERIMENTS = HERE.parents[1] / "docs" / "experiments"
+RESULTS, NAIVE = _EXPERIMENTS / "referee.jsonl", _EXPERIMENTS / "referee-naive.jsonl"
+"""The stored results of both harnesses."""
+LEAST = 0.10
+"""The gain, as a share of the base's time, that the naive harness keeps."""
+
+
+def evidence_table(results: Sequence[Judged], naives: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield how many tricks each of both harnesses kept."""
+    yield "| judged by | tricks | kept | kept without a warning |"
+    yield "|---|--:|--:|--:|"
+    tricks = [one for one in naives if one["kind"] == Kind.TRICK]
+    kept = [one for one in tricks if one["passed"] and one["speedup"] and 1 - 1 / one["speedup"] > LEAST]
+    yield f"| checks, then one run of each side | {len(tricks)} | {len(kept)} | {len(kept)} |"
+    judged_tricks = [one for one in results if one.kind == Kind.TRICK]
+    passed = [one for one in judged_tricks if one.decision not in _CAUGHT]
+    silent = [one for one in passed if one.decision != Outcome.KEPT or not one.flags]
+    yield f"| `perfflow judge` | {len(judged_tricks)} | {len(passed)} | {len(silent)} |"
 
 
 def naive_table(results: Sequence[Mapping[str, Any]]) -> Iterator[str]:
@@ -161,6 +207,7 @@ def _asked() -> argparse.Namespace:
     parser.add_argument("--twice", action="store_true", help="judge each twice, and list those that differ")
     parser.add_argument("--subset", action="store_true", help="only those that are cheap")
     parser.add_argument("--naive", action="store_true", help="by a harness that times both sides once")
+    parser.add_argument("--page", action="store_true", help="print docs/experiments/referee.md from the stored results")
     parser.add_argument("--out", type=Path, help="file to which each result is appended as a JSON line")
     return parser.parse_args()
 
@@ -181,6 +228,9 @@ def _written(result: Mapping[str, Any], out: TextIO | None) -> None:
 def main() -> int:
     """Judge what is asked for; 1 if anything is not as the corpus asks."""
     given = _asked()
+    if given.page:
+        print(*page(), sep="\n")
+        return 0
     try:
         chosen = _chosen(given.names, subset=given.subset)
     except KeyError as error:
@@ -195,19 +245,19 @@ def main() -> int:
                 print(f"{entry.name}: {found[-1]}", file=sys.stderr, flush=True)
             print(*naive_table(found), sep="\n")
             return 0
-        results, flipped = [], []
+        found_all, flipped = list[Judged](), list[str]()
         for entry in chosen:
             looks = [judged(entry, given.budget) for _ in range(1 + given.twice)]
             for one in looks:
                 _written(asdict(one), out)
                 print(f"{one.name}: {one.decision} ({one.code}) {one.seconds:.1f} s: {one.reason}", file=sys.stderr)
-            results.append(looks[0])
+            found_all.append(looks[0])
             if len({one.decision for one in looks}) > 1:
                 flipped.append(f"{entry.name} ({' and '.join(one.decision for one in looks)})")
-        print(*table(results), sep="\n")
+        print(*table(found_all), "", *totals(found_all), sep="\n")
         if given.twice:
             print(f"decided otherwise the second time: {', '.join(flipped) or 'none'}")
-        return int(any(not one.is_as_asked for one in results))
+        return int(any(not one.is_as_asked for one in found_all))
 
 
 if __name__ == "__main__":

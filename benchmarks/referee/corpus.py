@@ -64,8 +64,10 @@ class Entry:
         return PATCHES / self.kind / f"{self.name}.patch"
 
     def allows(self, outcome: str, code: str, flags: Collection[str]) -> bool:
-        """Return whether this may become of it."""
+        """Return whether this may become of it. Where no gain is right, so is that more time is needed to tell."""
         found = {outcome, code, *(flags if outcome == Outcome.KEPT else ())}
+        if outcome == Outcome.UNDECIDED:
+            found.add(Outcome.NO_GAIN)
         return any(word in found for word in self.must)
 
 

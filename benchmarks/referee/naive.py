@@ -78,7 +78,7 @@ class Side:
             return mean
         began, used = time.perf_counter(), _cpu()
         subprocess.run(step["run"].split(), cwd=self.tree, env=env, stdout=subprocess.DEVNULL, check=False)
-        is_cpu = self.workflow["stages"]["optimize"]["objective"].endswith(" cpu")
+        is_cpu = self.workflow["stages"]["optimize"].get("objective", "").endswith(" cpu")
         return _cpu() - used if is_cpu else time.perf_counter() - began
 
 
