@@ -203,7 +203,7 @@ def _percents(effect: Mapping[str, float | None] | None) -> str:
 def _asked() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", help="entries of the corpus, or tricks, gains, others; default: all")
-    parser.add_argument("--budget", default="60s", help="time for each patch; default: %(default)s")
+    parser.add_argument("--budget", default="180s", help="time for each patch; default: %(default)s")
     parser.add_argument("--twice", action="store_true", help="judge each twice, and list those that differ")
     parser.add_argument("--subset", action="store_true", help="only those that are cheap")
     parser.add_argument("--naive", action="store_true", help="by a harness that times both sides once")
