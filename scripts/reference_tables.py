@@ -7,7 +7,7 @@ Usage: python -m scripts.reference_tables
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +16,14 @@ import click
 from perfflow.cli.main import app
 from perfflow.model.metrics import Better
 from perfflow.model.units import Dimension
+from perfflow.report import outcomes
 from perfflow.tools import registry
 from perfflow.tools.adapter import CommandOptions, Options
 
 DOCS = Path(__file__).parents[1] / "docs"
-MARK = re.compile(r"<!-- (?P<what>keys|metrics|options) of (?P<name>[a-z0-9 -]+) -->\n(?:\n(?:\|.*\n)+)?")
+MARK = re.compile(
+    r"<!-- (?P<what>keys|metrics|options|outcomes|codes|flags) of (?P<name>[a-z0-9 -]+) -->\n(?:\n(?:\|.*\n)+)?"
+)
 TYPES = {"string": "text", "integer": "number", "number": "number", "boolean": "true or false", "array": "list"}
 
 
@@ -37,7 +40,14 @@ def pages() -> Iterator[Path]:
 
 
 def _table(match: re.Match[str]) -> str:
-    make = {"keys": _keys, "metrics": _metrics, "options": _options}[match["what"]]
+    make = {
+        "keys": _keys,
+        "metrics": _metrics,
+        "options": _options,
+        "outcomes": lambda _: _words("outcome", outcomes.OUTCOMES),
+        "codes": lambda _: _codes(),
+        "flags": lambda _: _words("flag", outcomes.FLAGS),
+    }[match["what"]]
     return f"<!-- {match['what']} of {match['name']} -->\n\n" + "".join(f"{line}\n" for line in make(match["name"]))
 
 
@@ -124,6 +134,20 @@ def _value(option: click.Option) -> str:
     if isinstance(option.type, click.Choice):
         return "|".join(str(choice) for choice in option.type.choices)
     return "PATH" if isinstance(option.type, click.Path) else "N" if isinstance(option.type, click.IntRange) else "TEXT"
+
+
+def _words(title: str, words: Mapping[Any, str]) -> Iterator[str]:
+    yield _row(title, "meaning")
+    yield "|---|---|"
+    for name, meaning in words.items():
+        yield _row(f"`{name}`", meaning)
+
+
+def _codes() -> Iterator[str]:
+    yield _row("code", "outcome", "meaning")
+    yield "|---|---|---|"
+    for code, meaning in outcomes.CODES.items():
+        yield _row(f"`{code}`", f"`{code.outcome}`", meaning)
 
 
 if __name__ == "__main__":

@@ -31,7 +31,8 @@ FIRST = (
     *("tests/tools/test_contracts.py", "tests/docs/test_documents.py", "tests/hostile/test_inspection.py"),
     *("tests/session/test_code_layouts.py", "tests/jobs/cluster/test_placed_run.py", "tests/cli/mcp_server/"),
     *("tests/jobs/test_attribution.py", "tests/jobs/test_gate.py", "tests/jobs/test_optimize.py"),
-    *("tests/report/test_flame.py", "tests/tools/test_drivers.py", "tests/test_wheel.py"),
+    *("tests/report/test_flame.py", "tests/tools/test_drivers.py", "tests/test_wheel.py", "tests/unchanged/"),
+    *("tests/tools/test_real", "tests/verdict/test_replay.py", "tests/workflow/test_schema.py", "tests/workflows/"),
 )
 """What takes longest: begun last, it would leave the other process without work."""
 MOST_FILES = 20
@@ -125,11 +126,13 @@ def _send_at_once(config: pytest.Config) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object:
-    """Spread files over the processes, and text cases by topic: one process would run them for ten minutes."""
+    """Spread files over the processes, and text cases by topic and contracts by tool, which would run for minutes."""
     from xdist.scheduler.loadfile import LoadFileScheduling
 
     def scope(nodeid: str) -> str:
         path = nodeid.partition("::")[0]
+        if path.endswith("tools/test_contracts.py"):
+            return nodeid.rpartition("::")[0]
         return nodeid.partition(": ")[0] if path.endswith("cli/test_cases.py") else path
 
     scheduling = LoadFileScheduling(config, log)

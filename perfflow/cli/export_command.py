@@ -12,15 +12,25 @@ from perfflow.api.run import FILES, Table, chunks, run_of
 from perfflow.cli.ci import in_github, without_commands
 from perfflow.cli.console import shown_path
 from perfflow.cli.output import say, tell
-from perfflow.jobs.export.export import default_folder, export, profile_files, read_previous, read_result
+from perfflow.jobs.export.export import (
+    default_folder,
+    export,
+    profile_files,
+    read_previous,
+    read_result,
+    unchanged_files,
+)
 from perfflow.model.errors import UserError
 from perfflow.model.result import Result
+from perfflow.report.payloads import claim
 from perfflow.report.payloads.files import ExportOptions
 from perfflow.report.sanitize import visible
 from perfflow.store.run_folder import find
 from perfflow.trees import repository
 
 FORMATS = ("summary", "comment", "check-run", "junit", "metrics", "codequality", "evidence")
+CLAIM = "claim"
+"""Not written by default: only some runs keep a candidate."""
 CSV = "csv"
 """Not written by default: samples are for analysis, not for CI services."""
 PROFILES = ("folded", "speedscope", "pprof")
@@ -39,9 +49,9 @@ TABLES = ("samples", "decisions")
     "--format",
     "formats",
     multiple=True,
-    type=click.Choice([*FORMATS, CSV, *PROFILES]),
+    type=click.Choice([*FORMATS, CLAIM, CSV, *PROFILES]),
     help="The file to write (default: all files for CI services). May be repeated. Without --out, csv alone goes to "
-    "stdout. folded, speedscope and pprof write one file for each profile with stacks.",
+    "stdout, as does claim. folded, speedscope and pprof write one file for each profile with stacks.",
 )
 @click.option(
     "--table",
@@ -54,6 +64,7 @@ TABLES = ("samples", "decisions")
     metavar="FILE",
     help="File with the current text of the comment, whose log of runs is continued.",
 )
+@click.option("--claimed", metavar="GAIN", default="", help="With --format claim: what the author claims, such as 3x.")
 @click.option(
     "--unproven",
     type=click.Choice(["fail", "pass"]),
@@ -67,11 +78,13 @@ def command(
     formats: tuple[str, ...],
     table: Table | None,
     previous: Path | None,
+    claimed: str,
     unproven: str,
 ) -> None:
     """Write files for CI services from RUN's result.json. Measures, judges and sends nothing, and needs no token.
 
     The files are a job summary, a pull-request comment, a check run, JUnit, OpenMetrics, code quality, evidence lines.
+    `--format claim` writes a comment about the candidates that the run kept, for the maintainers of the code.
     `--format csv` prints the run's samples or its decisions, one per row. `--format folded`, `speedscope` and `pprof`
     write the run's profiles for other viewers. RUN is a folder, an id, `latest`, or a single result.json.
 
@@ -80,12 +93,19 @@ def command(
     """
     if table and CSV not in formats:
         raise UserError.of("--table applies only to --format csv", "add --format csv, or leave out --table")
+    if claimed and CLAIM not in formats:
+        raise UserError.of("--claimed applies only to --format claim", "add --format claim, or leave out --claimed")
     here = Path.cwd()
     root = repository.root_of(here) or here
     place = find(root, run)
     result = read_result(place)
-    to_stdout = set(formats) == {CSV} and out is None
+    to_stdout = set(formats) in ({CSV}, {CLAIM}) and out is None
     tables = _tables(result, place, table or ("samples" if to_stdout else None)) if CSV in formats else {}
+    tables |= (
+        {claim.FILE: iter([claim.claim_text(result, claimed, unchanged_files(root, result))])}
+        if CLAIM in formats
+        else {}
+    )
     if to_stdout:
         _print(tables)
         return

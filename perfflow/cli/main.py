@@ -23,6 +23,7 @@ COMMANDS = {
     "gate": "Compare two revisions with a workflow, and fail if head is slower than base.",
     "merge": "Give one verdict on the parts of a run that were measured with --shard.",
     "bisect": "Find the commit that introduced a regression.",
+    "judge": "Judge patches with a workflow: which of them are proven to be faster, and harm nothing.",
     "report": "Judge a stored run again and write its report. Measures nothing.",
     "export": "Write a run's result as files for CI services. Sends nothing.",
     "publish": "Post a run's result to a code review (publish github). Only this command uses a token.",
@@ -40,6 +41,7 @@ COMMANDS = {
     "init": "Write a first workflow for the project in the current folder.",
     "make": "Print a Makefile fragment that runs the workflows.",
     "receipt": "Check whether the files of a run were changed after it ended.",
+    "verify-claim": "Measure again what a run claims of the candidate that it kept.",
     "cache": "Keep the builds of base and head for the next gate: path, key, prune.",
     "clean": "Remove old runs and comparisons.",
     "doctor": "Check how noisy this machine is, why, and how to make it quieter.",
@@ -47,8 +49,8 @@ COMMANDS = {
 }
 
 GROUPS = {
-    "Measure": ("compare", "run", "gate", "merge", "bisect"),
-    "Look at results": ("report", "history", "baseline", "receipt"),
+    "Measure": ("compare", "run", "gate", "merge", "bisect", "judge"),
+    "Look at results": ("report", "history", "baseline", "receipt", "verify-claim"),
     "Write workflows": ("init", "validate", "plan", "show", "list", "fmt", "schema", "library"),
     "CI and other programs": ("export", "publish", "make", "mcp"),
     "This machine and others": ("doctor", "calibrate", "executors", "cache", "clean"),
@@ -65,6 +67,10 @@ EXAMPLES = {
     "bisect": (
         "perfflow bisect bench.yaml --good v1.2",
         "perfflow bisect bench.yaml --good v1.2 --benchmark parse --budget 20m",
+    ),
+    "judge": (
+        "perfflow judge fast.patch -w bench.yaml",
+        "perfflow judge patches/ -w bench.yaml --json --budget 3m --shard 2/8",
     ),
     "report": ("perfflow report", "perfflow report --open", "perfflow report latest --thresholds action=5%"),
     "history": ("perfflow history --since 90d", "perfflow history show parse"),
@@ -121,6 +127,7 @@ EXAMPLES = {
     "make": ("perfflow make > perf.mk", "perfflow make bench.yaml > perf.mk"),
     "receipt": ("perfflow receipt verify", "perfflow receipt verify --against main"),
     "receipt verify": ("perfflow receipt verify", "perfflow receipt verify latest --against main"),
+    "verify-claim": ("perfflow verify-claim latest", "perfflow verify-claim claim/receipt.json --budget 5m"),
     "cache": ("perfflow cache path", "perfflow cache prune --keep 5GB"),
     "cache path": ("perfflow cache path", "perfflow cache path --trees"),
     "cache key": ("perfflow cache key --base origin/main", "perfflow cache key --base HEAD"),
@@ -152,7 +159,7 @@ class Commands(click.Group):
         """Import and return one command, or return None for an unknown name."""
         if cmd_name not in COMMANDS:
             return None
-        module = import_module(f"perfflow.cli.{cmd_name}_command")
+        module = import_module(f"perfflow.cli.{cmd_name.replace('-', '_')}_command")
         command: click.Command = module.command
         for name, part in named_commands(cmd_name, command):
             # \b keeps click from joining the lines.

@@ -17,7 +17,7 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import lru_cache
@@ -127,8 +127,8 @@ class Spawner:
     Its children carry a mark of this spawner, so that a sweep does not kill children of other spawners.
     """
 
-    def __init__(self, deadline: Deadline | None = None) -> None:
-        """``deadline``: when its children must have ended."""
+    def __init__(self, deadline: Deadline | None = None, command: Sequence[str] = ()) -> None:
+        """``deadline``: when its children must have ended. ``command`` starts the process, such as in a sandbox."""
         self.deadline = deadline or Deadline()
         if not hasattr(os, "pidfd_open"):
             raise UserError.of("running workflows needs Linux 5.4 or later", "validate, compare and report work here")
@@ -140,11 +140,12 @@ class Spawner:
         """Whether the child is ended because it printed too much, not because of a request to stop before."""
         self._expecting = False
         self._watchdog: Watchdog | None = None
+        self._within: Spawner | None = None
         self._token = secrets.token_hex(4)
         ours, theirs = socket.socketpair()
         with theirs:
             self._process = subprocess.Popen(
-                [sys.executable, "-I", "-S", "-c", _BOOT, str(Path(spawner.__file__).parents[2])],
+                list(command) or [sys.executable, "-I", "-S", "-c", _BOOT, str(Path(spawner.__file__).parents[2])],
                 stdin=theirs.fileno(),
                 stdout=subprocess.DEVNULL,
                 start_new_session=True,
@@ -163,8 +164,26 @@ class Spawner:
 
     @property
     def pid(self) -> int:
-        """Process id of the spawner, which is the parent of its children."""
-        return self._process.pid
+        """Process id of the spawner, which is the parent of its children, or of all that is in its sandbox."""
+        return self._within.pid if self._within else self._process.pid
+
+    @contextlib.contextmanager
+    def within(self, command: Sequence[str]) -> Iterator[Spawner]:
+        """Yield a spawner that ``command`` starts, in a sandbox, and that is stopped and paused together with this one.
+
+        Its children end with the context. Raises KeyboardInterrupt after ``stop``.
+        """
+        inner = Spawner(self.deadline, command)
+        try:
+            with self._lock:
+                self._within = inner
+                if self._stopped:
+                    raise KeyboardInterrupt
+            yield inner
+        finally:
+            with self._lock:
+                self._within = None
+            inner.close()
 
     def run(
         self,
@@ -259,15 +278,23 @@ class Spawner:
         """Ask the spawner to stop the running child, and start no more children."""
         with self._lock, contextlib.suppress(OSError):
             self._stopped = True
+            if self._within:
+                self._within.stop()
             self._socket.sendall(_framed(b"stop"))
 
     def pause(self) -> None:
         """Stop the running child's process group until ``resume``. May be called by a signal handler."""
-        self._send_word(b"pause")
+        if self._within:
+            self._within.pause()
+        else:
+            self._send_word(b"pause")
 
     def resume(self) -> None:
         """Continue a paused child."""
-        self._send_word(b"continue")
+        if self._within:
+            self._within.resume()
+        else:
+            self._send_word(b"continue")
 
     def _send_word(self, word: bytes) -> None:
         # While this thread sends a request, no child runs yet, and the message would land inside the request.

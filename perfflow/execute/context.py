@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from perfflow.execute.child import MARK
+from perfflow.execute.sandbox import Sandbox
 from perfflow.machine import lock
 from perfflow.model.errors import UserError
 from perfflow.model.readings import Side
@@ -92,11 +93,17 @@ class TreeContext:
     """The slot that holds ``root``; None for the user's own tree."""
     other: Path | None = None
     """The root of the tree with which a gate compares this one."""
+    sandbox: Sandbox | None = None
+    """What the processes of this tree see, if it has code of strangers; None if they see everything."""
     layouts: Path | None = None
     """A folder for code layouts of executables built in this tree; None if none are drawn."""
     layout_seed: int = 0
     """The seed of the code layout that is built; 0 is the program as built."""
+    pair_seed: int | None = None
+    """A number that both processes of a pair get, and no other pair; None outside of pairs."""
 
+    holdout: str = ""
+    """The copy of an input that a candidate cannot know, for the process that reads it."""
     planted: Mapping[str, str] = field(default_factory=dict)
     """Variables with which measured processes become slower on purpose, for a self-test of a gate."""
     typed: bool = False
@@ -116,6 +123,8 @@ class TreeContext:
             "machine": dict(self.machine),
             "git": dict(self.git),
             "layout": {"seed": self.layout_seed},
+            "pair": {"seed": self.seed if self.pair_seed is None else self.pair_seed},
+            "holdout": {"file": self.holdout},
         }
 
 

@@ -33,6 +33,11 @@ class Deadline:
         self._waited, self._clock = waited, clock
         self._began = clock()
 
+    def restart(self, seconds: float | None) -> None:
+        """Begin anew with this time, None for no limit."""
+        self.seconds = math.inf if seconds is None else seconds
+        self._began = self._clock() - self._waited()
+
     @property
     def left(self) -> float:
         """Seconds that are left; 0 when the time is over."""

@@ -14,7 +14,7 @@ import os
 import shutil
 import signal
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -36,12 +36,14 @@ from perfflow.execute.launchers import behind
 from perfflow.execute.prepare import PREPARE, ReadyProcess, is_bash, missing_program
 from perfflow.execute.service import MOST_PRINTED, Service
 from perfflow.model.errors import AdapterError, StepError, ToolOutputError
-from perfflow.model.readings import Parsed, Usage
+from perfflow.model.judging import Code
+from perfflow.model.readings import Parsed, Side, Usage
 from perfflow.model.secrets import Secrets, without
 from perfflow.plan.plan import Planned
 from perfflow.tools import regular_files
 from perfflow.tools.adapter import SUCCESS, Adapter, Call, Invocation, Role
 from perfflow.tools.parsed_output import PatternTimeoutError
+from perfflow.tools.shell.same_output import SameOutputOptions
 from perfflow.tools.tool_files import last_words
 
 TAIL_LINES = 20
@@ -58,6 +60,9 @@ STALLED = (
     "known; a program must not stop its parent process"
 )
 _TIMED = frozenset({Role.MEASURE, Role.PROFILE, Role.MACHINE})
+_KEPT_FOLDERS = frozenset({"artifacts", "prepared", *(side.value for side in Side)})
+_TAKEN = "taken-"
+"""Name of a file that is taken out of a sandbox, with a number."""
 LEFT_RUNNING = "left-running"
 """The key of ``allow`` that lets a measured command leave processes running."""
 
@@ -67,6 +72,7 @@ class Failure(StepError):  # noqa: N818 (a fact about a step that is passed on, 
     """A failed process: the reason, whether it reached the time limit, its exit code and its log.
 
     ``argv`` is its command line if another step ran it. ``is_told``: a warning of the step has the reason already.
+    ``code``: what it means for a candidate, if that is more than that the step failed.
     """
 
     reason: str
@@ -75,6 +81,7 @@ class Failure(StepError):  # noqa: N818 (a fact about a step that is passed on, 
     log: Path | None = None
     argv: tuple[str, ...] = ()
     is_told: bool = False
+    code: Code | None = None
 
 
 class OutOfTimeFailure(Failure):
@@ -108,22 +115,26 @@ def adapter_failures(tool: Adapter | None, status: int | None = None, log: Path 
 def run(spawner: Spawner, ready: ReadyProcess, folder: Path) -> Invoked:
     """Run all processes of one call and parse their files in ``folder``, which must exist. Raises Failure."""
     with adapter_failures(ready.tool):
-        _prepare_sample(spawner, ready, folder)
         tool, call = ready.tool, ready.call
-        if tool and call and tool.wants_python(call):
-            call = replace(call, command=(_real_python(spawner, ready, folder), *call.command[1:]))
-            ready = replace(ready, call=call)
-        invocations = ready.invocations()
+        if tool and call:
+            for path in tool.outputs(call):
+                path.unlink(missing_ok=True)
+        began, clock = time.time(), time.monotonic()
+        with _in_sandbox(spawner, ready, folder, builds=ready.planned.role is Role.WORK) as inner:
+            _prepare_sample(inner, ready, folder)
+            if tool and call and tool.wants_python(call):
+                call = replace(call, command=(_real_python(inner, ready, folder), *call.command[1:]))
+                ready = replace(ready, call=call)
+            invocations = ready.invocations()
+            if not tool or not call:
+                done = _start(inner, ready, invocations[0], folder, _left_policy(ready))
+                _require_success(done, ready, invocations[0], folder)
+            else:
+                ended = _invoke(inner, ready, tool, call, invocations, folder)
         if not tool or not call:
-            done = _start(spawner, ready, invocations[0], folder, _left_policy(ready))
-            _require_success(done, ready, invocations[0], folder)
             require_space(folder)
             warnings = (STALLED,) if done.stalled else ()
             return Invoked(Parsed(warnings=warnings), done.usage, done.status, done.paused > 0, done.left)
-        for path in tool.outputs(call):
-            path.unlink(missing_ok=True)
-        began, clock = time.time(), time.monotonic()
-        ended = _invoke(spawner, ready, tool, call, invocations, folder)
         # The first process is the tool itself; of most tools, the others convert its output.
         usage, status = (ended[0].usage, ended[-1].status) if ended else (Usage(0.0), 0)
         if len(ended) > 1:
@@ -136,6 +147,56 @@ def run(spawner: Spawner, ready: ReadyProcess, folder: Path) -> Invoked:
         paused, left = any(done.paused > 0 for done in ended), tuple(name for done in ended for name in done.left)
         with adapter_failures(tool, status, folder / "stderr"):
             return Invoked(tool.parse(call, usage), usage, status, paused, left)
+
+
+@contextmanager
+def _in_sandbox(spawner: Spawner, ready: ReadyProcess, folder: Path, *, builds: bool = False) -> Iterator[Spawner]:
+    """Yield a spawner for the processes of one call: one in a new sandbox, if the step runs in one.
+
+    The sandbox sees ``folder``, which is empty at the start unless it builds, so that no call sees what another one
+    left. Files of the tree that the step reads afterwards are taken out of it.
+    """
+    if ready.sandbox is None:
+        yield spawner
+        return
+    call = ready.call
+    writable, readable = [folder], [*ready.visible, *([call.kept] if call and call.kept else [])]
+    if builds:
+        writable += [path for path in (*readable, *([call.place] if call else [])) if path.is_dir()]
+        readable = []
+    else:
+        _empty(folder, but=_KEPT_FOLDERS)
+    read_later = [] if builds else [ready.cwd / name for name in _read_later(ready)]
+    for path in read_later:
+        path.unlink(missing_ok=True)
+    started = [*ready.argv[:1], *([call.program, *call.command[:1]] if call else [])]
+    words = ready.sandbox.words(ready.env, writable, readable, builds=builds, programs=started)
+    with spawner.within(words) as inner:
+        yield inner
+        for number, path in enumerate(read_later):
+            taken = folder / f"{_TAKEN}{number}"
+            argv = ("cp", "--", str(path), str(taken))
+            with suppress(StartError, OSError):
+                inner.run(argv, env=ready.env, cwd=ready.cwd, account=False)
+                taken.replace(path)
+
+
+def _read_later(ready: ReadyProcess) -> list[str]:
+    """Return the files, relative to the working directory, that perfflow reads after the call."""
+    options = ready.call.options if ready.call else None
+    parse = ready.planned.step.parse
+    files = options.named_files if isinstance(options, SameOutputOptions) else []
+    return [*files, *([parse.file] if parse and parse.file else [])]
+
+
+def _empty(folder: Path, but: Collection[str]) -> None:
+    for path in folder.iterdir():
+        if path.name in but:
+            continue
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        else:
+            path.unlink()
 
 
 def _prepare_sample(spawner: Spawner, ready: ReadyProcess, folder: Path) -> None:
@@ -182,11 +243,12 @@ def prepare(spawner: Spawner, ready: ReadyProcess) -> None:
     if not steps:
         return
     call.place.mkdir(parents=True, exist_ok=True)
-    for step in steps:
-        done = _start(spawner, ready, step, call.place)
-        if done.status:
-            _raise_tool_error(tool, call, done.status, call.place)
-        _require_success(done, ready, step, call.place)
+    with _in_sandbox(spawner, ready, call.place, builds=True) as inner:
+        for step in steps:
+            done = _start(inner, ready, step, call.place)
+            if done.status:
+                _raise_tool_error(tool, call, done.status, call.place)
+            _require_success(done, ready, step, call.place)
 
 
 def benchmarks(spawner: Spawner, ready: ReadyProcess, folder: Path) -> tuple[str, ...]:
@@ -197,7 +259,8 @@ def benchmarks(spawner: Spawner, ready: ReadyProcess, folder: Path) -> tuple[str
         return ()
     folder.mkdir(parents=True, exist_ok=True)
     listing = replace(listing, stdout=listing.stdout or "ids")
-    done = _start(spawner, ready, listing, folder)
+    with _in_sandbox(spawner, ready, folder) as inner:
+        done = _start(inner, ready, listing, folder)
     # No adapter parses the error of a listing, so report the last line of its log.
     _require_success(done, ready, listing, folder, last_words(folder) or "it was to list the benchmarks")
     try:
@@ -336,7 +399,7 @@ def _require_success(
             f"wait for them in the command, or allow them with a reason: `allow: {{{LEFT_RUNNING}: WHY}}` "
             "(compare: --allow-left-running WHY)"
         )
-        raise Failure(reason, exit_code=done.status, log=folder / invocation.stderr)
+        raise Failure(reason, exit_code=done.status, log=folder / invocation.stderr, code=Code.LEFT_RUNNING)
 
 
 def allowed_to_run(planned: Planned, names: Sequence[str]) -> str:
@@ -441,8 +504,8 @@ def without_launchers(spawner: Spawner, ready: ReadyProcess, folder: Path) -> tu
 
     def ask(argv: Sequence[str], env: Mapping[str, str]) -> str:
         folder.mkdir(parents=True, exist_ok=True)
-        with suppress(Failure):
-            return _answer(spawner, argv, env, ready.cwd, folder)
+        with suppress(Failure), _in_sandbox(spawner, ready, folder) as inner:
+            return _answer(inner, argv, env, ready.cwd, folder)
         return ""
 
     started = behind(call.command, ready.env, ready.cwd, ask)

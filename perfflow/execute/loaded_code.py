@@ -85,8 +85,9 @@ def _settings(slot: Slot) -> Iterator[str]:
         yield from ("shared", str((root / path).resolve()))
     # If perfflow itself is measured, its drivers lie in the user's tree.
     yield from ("shared", str(DRIVERS.resolve()), "shared", str(slot.path.with_suffix(".loaded").resolve()))
-    other = own.with_name("b" if own.name == "a" else "a")
-    yield from ("other", str(root), "other", str(pair), "source", root.as_uri(), "source", other.as_uri())
+    yield from ("other", str(root), "other", str(pair), "source", root.as_uri())
+    for other in slot.others:
+        yield from ("source", other.resolve().as_uri())
 
 
 def _read(file: Path, slot: Slot, loaded: Loaded) -> None:

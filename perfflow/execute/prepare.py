@@ -25,6 +25,7 @@ from pydantic import ValidationError
 from perfflow.execute import gpus
 from perfflow.execute.child import PIPE, find_program
 from perfflow.execute.context import TreeContext, compares_cells, note_lock, variables_of
+from perfflow.execute.sandbox import Sandbox
 from perfflow.machine.facts import lies_in, outside
 from perfflow.model.errors import StepError
 from perfflow.model.readings import Side
@@ -76,6 +77,10 @@ class ReadyProcess:
     """The text that a shell runs; '' for a command without a shell."""
     first: tuple[Invocation, ...] = ()
     """The processes of ``prepare``, which run before the others and are not timed."""
+    sandbox: Sandbox | None = None
+    """What its processes see, if the tree has code of strangers."""
+    visible: tuple[Path, ...] = ()
+    """Private folders outside of its tree that it reads."""
 
     @property
     def shown(self) -> tuple[str, ...]:
@@ -120,6 +125,7 @@ def ready(
         prepared = _ready(context, planned, side, folder, ops, variables or {})
     except (ExpressionError, UnitError) as error:
         raise PreparationError(str(error)) from error
+    prepared = replace(prepared, sandbox=context.sandbox) if context.sandbox else prepared
     if chosen and prepared.call:
         return replace(prepared, call=replace(prepared.call, chosen=chosen, effort=Effort.BRIEF))
     return prepared
@@ -138,6 +144,8 @@ def _ready(
 ) -> ReadyProcess:
     variables = variables_of(context, planned, side, ops)
     env: dict[str, str] = variables["env"] | further
+    if context.sandbox:
+        env = context.sandbox.environment(env)
     cwd = _cwd(context, planned, variables)
     timeout = _timeout(context, planned, variables)
     if planned.tool and planned.tool.deterministic:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from perfflow.model.judging import Code, Flag
 from perfflow.model.readings import Reading, Side
 from perfflow.plan.plan import Plan, Planned
 from perfflow.store.run_facts import NOTHING, StepFindings
@@ -66,10 +67,16 @@ class StepRun:
     failing: list[str] = field(default_factory=list)
     """The failed command, if it is not ``argv``."""
     failing_side: Side | None = None
+    code: Code | None = None
+    """What its failure means for a candidate, if that is more than that it failed."""
+    flags: set[Flag] = field(default_factory=set)
+    """What a reader of the result should know about a candidate that is kept."""
     tail: list[str] = field(default_factory=list)
     """The last lines of the log of a failed step."""
     detail: str = ""
     """The result text of a check."""
+    passed_tests: int | None = None
+    """How many tests passed in a check of another tree than the user's, None if it prints no such number."""
     outputs: dict[str, str] = field(default_factory=dict)
     identical: bool = False
     """Whether both sides executed the same files."""

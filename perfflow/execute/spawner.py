@@ -32,7 +32,17 @@ import sys
 import time
 from typing import Any
 
-from perfflow.machine.orphans import adopt, children, end_descendants, end_left, left_running, read, reap, sweep
+from perfflow.machine.orphans import (
+    adopt,
+    children,
+    end_descendants,
+    end_left,
+    left_running,
+    read,
+    reap,
+    sweep,
+    used_by_reaped,
+)
 
 # typing and signal would add a quarter to the size of this process, which is the lowest max RSS that it can measure.
 TYPE_CHECKING = False
@@ -188,6 +198,7 @@ def _watch(
         if ended != "exited" or request["left"] == END:
             _signal_group(pid, SIGKILL)
         _, status, usage = os.wait4(pid, 0)
+        used_by_reaped()
     finally:
         os.close(handle)
     left: list[str] = []
@@ -196,10 +207,11 @@ def _watch(
         end_descendants()
     elif request["left"] != END:
         left = _left(request, known, (finished - started) / 1e9)
+    user, system = used_by_reaped()
     figures: dict[str, Any] = {
         "wall": (finished - started) / 1e9,
-        "user": usage.ru_utime,
-        "system": usage.ru_stime,
+        "user": usage.ru_utime + user,
+        "system": usage.ru_stime + system,
         "max_rss": usage.ru_maxrss * 1024,
         "rss_floor": floor,
         "page_faults": usage.ru_minflt + usage.ru_majflt,

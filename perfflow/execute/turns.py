@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -20,8 +21,8 @@ class Turns:
     A share of the time would depend on other programs; the number of threads that can run does not.
     """
 
-    def __init__(self, pid: int) -> None:
-        """``pid``: the process whose only child is the program."""
+    def __init__(self, pid: Callable[[], int]) -> None:
+        """``pid``: the process whose only child is the program, which may change when the program starts."""
         self._pid = pid
         self._counts: list[int] = []
         self._ended = threading.Event()
@@ -46,7 +47,7 @@ class Turns:
 
     def _observe(self) -> None:
         while not self._ended.wait(_PAUSE):
-            seen = [states for child in _children(self._pid) for states in _states(child)]
+            seen = [states for child in _children(self._pid()) for states in _states(child)]
             if seen:
                 self._counts.append(seen.count("R"))
 

@@ -221,6 +221,8 @@ _NO_ADAPTER: Mapping[ProjectKind, str] = {
     ProjectKind.MAVEN: "there are no JMH benchmarks",
     ProjectKind.GRADLE: "there are no JMH benchmarks",
 }
+_JUDGES_PATCHES = ("command", "cargo-program", "cargo-bench", "pytest-benchmark")
+"""Templates that can check a patch: by the output of the program, or by tests."""
 _OF_PYTHON = (ProjectKind.PYTEST, ProjectKind.PYPERF, ProjectKind.ASV)
 _MOST_PATHS = 40
 _PYTHONS = (".venv/bin/python", "venv/bin/python")
@@ -230,15 +232,20 @@ _VERSION_OF_MODULE = re.compile(r"/v\d+\Z")
 _GO_BENCHMARK = re.compile(r"^func (Benchmark(?![a-z])\w*)\(", re.MULTILINE)
 
 
-def start(folder: Path, root: Path, *, kind: ProjectKind | None, command: str, name: str) -> Start:
+def start(
+    folder: Path, root: Path, *, kind: ProjectKind | None, command: str, name: str, patches: bool = False
+) -> Start:
     """Write the text of a first workflow for the project in ``folder`` of the tree at ``root``.
 
-    Raises UserError if the files do not show what to measure.
+    ``patches``: also judge patches. Raises UserError if the files do not show what to measure, or how to check a patch.
     """
     files = ProjectFiles(folder)
     kinds = detect_project.kinds(files)
     chosen = kind or _chosen(kinds, command)
     starter = _of_build(files, command) or _STARTERS[chosen](files, command)
+    if patches and starter.template not in _JUDGES_PATCHES:
+        text = f"the files show how to measure {starter.about}, but not how to check a patch"
+        raise UserError.of(text, "name a command that prints its result, or add a stage `optimize` to a workflow")
     given, name = name, _without_suffix(name)
     final = name or _own(fit(starter.name) or "perf")
     if given and (not name or fit(name) != name):
@@ -255,6 +262,7 @@ def start(folder: Path, root: Path, *, kind: ProjectKind | None, command: str, n
             python=_python(folder, root),
             shared=shared,
             not_shared=not_shared,
+            patches=patches,
             **starter.values,
         )
     )

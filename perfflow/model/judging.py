@@ -31,6 +31,7 @@ class Code(StrEnum):
     CHANGES_NOTHING = "changes-nothing"
     BOUNDED = "bounded"
     CLOCKS_DISAGREE = "clocks-disagree"
+    OUTDONE = "outdone"
     REGRESSED = "regressed"
     BUILD_FAILED = "build-failed"
     CHECK_FAILED = "check-failed"
@@ -40,6 +41,8 @@ class Code(StrEnum):
     NOT_MEASURED = "not-measured"
     LEFT_RUNNING = "left-running"
     TREE_CHANGED = "tree-changed"
+    RUN_CHANGED = "run-changed"
+    """It was tried in a run whose samples, or whose perfflow, another program changed."""
     MALFORMED = "malformed"
     FORBIDDEN_FILE = "forbidden-file"
     PROTECTED_FILE = "protected-file"
@@ -72,6 +75,7 @@ _OUTCOMES = {
             Code.CHANGES_NOTHING,
             Code.BOUNDED,
             Code.CLOCKS_DISAGREE,
+            Code.OUTDONE,
         ),
         Outcome.HARMFUL: (Code.REGRESSED,),
         Outcome.INCORRECT: (
@@ -85,6 +89,7 @@ _OUTCOMES = {
         ),
         Outcome.FORBIDDEN: (
             Code.TREE_CHANGED,
+            Code.RUN_CHANGED,
             Code.MALFORMED,
             Code.FORBIDDEN_FILE,
             Code.PROTECTED_FILE,

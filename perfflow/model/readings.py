@@ -163,6 +163,8 @@ MOST_HOTSPOTS = 20
 """Number of hotspots that are kept of a profile, the largest ones."""
 HOTSPOT = 0.05
 """The share above which a place is a hotspot."""
+NEARLY_ALL = 0.99
+"""The share from which a bound of hundreds of times says no more than that."""
 
 
 @dataclass(frozen=True)

@@ -197,6 +197,7 @@ class ReasonKind(StrEnum):
     REGRESSED = "regressed"
     NO_LONGER_ACCEPTED = "no-longer-accepted"
     CHECK_FAILED = "check-failed"
+    ALTERED = "altered"
     INTERRUPTED = "interrupted"
     NOT_STARTED = "step-not-started"
     STEP_FAILED = "step-failed"
@@ -271,6 +272,8 @@ class RunInfo(ResultPart):
     version: str = ""
     budget: float | None = None
     """Seconds for all measuring together, if there was a limit."""
+    isolation: str = ""
+    """What separated the measured programs from the machine, such as ``bubblewrap``; '' for nothing."""
     chosen: list[str] = []
     """Globs of the benchmarks that the run measures, given with `--benchmark`; empty for all."""
     shard: str = ""
@@ -290,6 +293,8 @@ class RunInfo(ResultPart):
     """Smallest proven effect for which a candidate is kept, as a share; None without an optimize stage."""
     guard: list[str] = []
     """Globs of benchmarks that the optimize stage guards: all of their metrics gate."""
+    independent: bool = False
+    """Whether every candidate was judged against the original, and none was kept on top of another."""
     ruled_out: dict[str, str] = {}
     """Techniques of the optimization hierarchy without a candidate, and the reason."""
     command: list[str] = []
@@ -655,6 +660,10 @@ class Optimization(ResultPart):
     reason: str
     flags: list[Flag] = []
     needs: Needs | None = None
+    attempts: int = 0
+    """Measured tries of the same original so far, in any run, with this one; 0 if it was not measured."""
+    surely: Number = None
+    """The low end of the effect at the confidence that so many attempts ask for."""
     benchmark: str = ""
     metric: str = ""
     unit: str = ""

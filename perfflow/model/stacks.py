@@ -15,9 +15,10 @@ import re
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import TypeVar
 
-from perfflow.model.readings import Cost, Hotspot
+from perfflow.model.readings import HOTSPOT, MOST_HOTSPOTS, NEARLY_ALL, Cost, Hotspot
 
 K = TypeVar("K", bound=Hashable)
 Stack = tuple[str, ...]
@@ -79,14 +80,43 @@ def share_below(stacks: Mapping[Stack, int], is_wanted: Callable[[str], bool]) -
 
 
 def hotspots_of(
-    leaves: Iterable[tuple[Frame, int]], *, source: str, unit: str = "time", keep: int = 20
+    leaves: Iterable[tuple[Frame, int]],
+    *,
+    source: str,
+    unit: str = "time",
+    keep: int = MOST_HOTSPOTS,
+    inclusive: Iterable[tuple[Frame, int]] = (),
 ) -> tuple[Hotspot, ...]:
-    """Rank frames by their own (self) count; ``share`` is of the whole profile. Ties are broken by name."""
+    """Rank frames by their own (self) count; ``share`` is of the whole profile. Ties are broken by name.
+
+    ``inclusive``: each function of each stack once, with the count of the stack. Functions of the project that spend
+    more than HOTSPOT with what they call then follow, the largest first, also if they spend nothing themselves. Those
+    that call all of the rest are left out.
+    """
     ranked = costs_of(leaves, unit)
     whole = sum(cost.count for cost in ranked)
+    own, below = ({(cost.function, cost.file): cost for cost in costs} for costs in (ranked, costs_of(inclusive, unit)))
+    places = list(own)[:keep]
+    large = (place for place, cost in below.items() if leads_to_a_part(cost.file, cost.count / whole))
+    places += [place for place in islice(large, keep) if place not in places]
     return tuple(
-        Hotspot(cost.function, cost.count / whole, unit, source, cost.file, cost.line) for cost in ranked[:keep]
+        Hotspot(
+            *(name, own[name, file].count / whole if (name, file) in own else 0.0, unit, source, file),
+            (own.get((name, file)) or below[name, file]).line,
+            inclusive_share=below[name, file].count / whole if (name, file) in below else None,
+        )
+        for name, file in places
     )
+
+
+def leads_to_a_part(file: str, inclusive_share: float) -> bool:
+    """Whether a function is the project's own, and has more than noise and less than all with what it calls."""
+    return is_own(file) and HOTSPOT < inclusive_share < NEARLY_ALL
+
+
+def callers_and_callees(frames: Iterable[Frame]) -> Iterable[Frame]:
+    """Return each function of a stack once, root first, with the place of its innermost call."""
+    return {(frame.name, frame.file): frame for frame in frames}.values()
 
 
 def costs_of(leaves: Iterable[tuple[Frame, float]], metric: str) -> tuple[Cost, ...]:

@@ -43,6 +43,7 @@ from perfflow.workflow.roles import names_its_own_benchmarks
 
 COMPUTE_FIRST = "compute-first"
 ORDER = "hierarchy-order"
+UNPROFILED = "optimize-without-profile"
 
 
 ONE_SIDED = "one-sided"
@@ -50,7 +51,7 @@ ONE_SIDED = "one-sided"
 LINTS = (
     "target",
     "optimize-without-baseline",
-    "optimize-without-profile",
+    UNPROFILED,
     "optimize-without-correctness",
     COMPUTE_FIRST,
     ORDER,
@@ -58,6 +59,7 @@ LINTS = (
     ONE_SIDED,
     "synthetic-only",
     "left-running",
+    "output-varies",
 )
 """Rules about methodology that ``allow`` of a step can disable, with a reason."""
 _WORK_METRICS = {"bytes": "throughput", "elements": "rate", "flops": "flops"}
@@ -236,13 +238,19 @@ def _check_optimize(draft: Draft) -> None:
     stages = draft.workflow.stages
     if "optimize" not in stages:
         return
-    missing = [name for name in ("baseline", "profile") if not (name in stages and stages[name].steps)]
+    missing = [] if "baseline" in stages and stages["baseline"].steps else ["baseline"]
     if "verify" not in stages or all(step.compare or step.background for step in stages["verify"].steps):
         missing.append("verify")
     for name in missing:
         message, hint, lint = _MISSING[name]
         if not draft.wrong_keys(("stages", name)) and ("stages",) not in draft.wrong and not _allowed(draft, lint):
             draft.complain(("stages", "optimize"), message, hint, key=True, rule=lint)
+    unexplained = [step.id for step in stages["optimize"].steps if not step.why]
+    profiled = "profile" in stages and (stages["profile"].steps or draft.wrong_keys(("stages", "profile")))
+    if unexplained and not profiled and not _allowed(draft, UNPROFILED):
+        message = f"nothing shows why the candidate `{unexplained[0]}` could be faster"
+        hint = "add a `profile` stage, which finds the hotspots to optimize, or give the candidate a reason (`why`)"
+        draft.warn(("stages", "optimize"), message, hint, key=True, rule=UNPROFILED)
     check_hierarchy(draft, compute_allowed=_allowed(draft, COMPUTE_FIRST))
 
 
@@ -251,11 +259,6 @@ _MISSING = {
         "the optimize stage needs a baseline stage",
         "add a `baseline` stage that measures, to compare candidates with",
         "optimize-without-baseline",
-    ),
-    "profile": (
-        "the optimize stage needs a profile stage",
-        "add a `profile` stage, which finds the hotspots to optimize",
-        "optimize-without-profile",
     ),
     "verify": (
         "the optimize stage needs a correctness step",

@@ -763,6 +763,13 @@ def layouts_asked(planned: Planned, *, in_trees: bool) -> int | str:
     return given if given is not None else AUTO if in_trees else OFF
 
 
+def uses_pair_seed(plan: Plan, planned: Planned) -> bool:
+    """Return whether a step uses ``pair.seed``, so that its command or environment differs from pair to pair."""
+    stage = plan.stage(planned.stage)
+    environments = (plan.workflow.env, plan.workflow.defaults.env, stage.env)
+    return any("pair.seed" in str(part) for part in (planned.step.model_dump(), *environments))
+
+
 def draws_layouts(plan: Plan, *, in_trees: bool) -> bool:
     """Return whether a step of the plan may need fresh layouts; if so, builds must be recorded."""
     return any(layouts_asked(item, in_trees=in_trees) != OFF for item in plan.steps)
@@ -789,6 +796,8 @@ class StagePlan:
     goal: Goal
     diminishing: float
     attempts: int
+    isolate: str
+    """Whether candidates run in a sandbox: strict, auto or off."""
 
 
 def _checking_steps(plan: Plan, later: frozenset[str]) -> tuple[str, ...]:
@@ -836,5 +845,6 @@ def stage_plan(plan: Plan) -> StagePlan | None:
         later=later,
         goal=goal_of(plan.criteria, stage.objective, stage.guard, accept),
         diminishing=read_share(stage.diminishing) if stage.diminishing else DIMINISHING,
+        isolate=stage.isolate or ("strict" if any(item.step.propose for item in candidates) else "off"),
         attempts=stage.attempts or ATTEMPTS,
     )

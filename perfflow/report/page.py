@@ -21,6 +21,7 @@ from itertools import accumulate, chain, islice
 from typing import Any
 
 from perfflow.model.criteria import Criteria, criteria_from_json
+from perfflow.model.judging import Flag
 from perfflow.model.metrics import METRICS, TIMES, rank
 from perfflow.model.readings import Side
 from perfflow.model.result import (
@@ -41,6 +42,7 @@ from perfflow.report.findings import FindingSections, findings_of
 from perfflow.report.footer import commands_of, environment_of, median_note, notes, sides_of
 from perfflow.report.growth_table import GrowthLine, growth_lines
 from perfflow.report.kernels import Kernels, Roofline, kernels_of, roofline_of
+from perfflow.report.outcomes import FLAGS
 from perfflow.report.requirements import STATUS_SYMBOLS, RequirementLine, requirement_of
 from perfflow.report.rows import (
     ComparisonLine,
@@ -56,6 +58,7 @@ from perfflow.report.same_function import Joined, joined_of
 from perfflow.report.sanitize import visible
 from perfflow.report.table import NOTHING
 from perfflow.report.text_table import MOST_ROWS, Truncated, rank_of_row, rank_of_target, requirement_bar, truncated
+from perfflow.trees.commits import PREFIX
 from perfflow.verdict import gating
 from perfflow.verdict.comparison import without_inverse_rates
 
@@ -559,7 +562,11 @@ class TryLine:
     where: str
     values: str
     pairs: str
+    outcome: str
+    """Its outcome and the code of the reason, such as ``incorrect: check-failed``; '' in results of version 0.1."""
     reason: str
+    flags: tuple[str, ...]
+    """What a reader of a kept candidate should know."""
     log_tail: tuple[str, ...]
     """The last lines of the command that failed; the whole log is the file ``log`` in the run folder."""
     log: str
@@ -598,6 +605,8 @@ class Ledger:
     take: str
     own_changes: bool
     no_branch: str
+    apart: str
+    """Prefix of the branches, if each kept change has one of its own; else ''."""
 
     @property
     def kept(self) -> tuple[TryLine, ...]:
@@ -622,7 +631,7 @@ def taking_over(result: Result) -> str | None:
     A merge would also bring the commit of the user's uncommitted files, and git refuses that.
     """
     branch = tree_of(result.trees, Side.CANDIDATE).branch or ""
-    if not branch:
+    if not branch or result.run.independent:
         return None
     # Count back from the end of the branch: a resumed run makes its first commits anew.
     count = sum(1 for item in result.optimizations if item.decision == "accepted" and item.files)
@@ -646,7 +655,10 @@ def ledger_of(result: Result, criteria: Criteria) -> Ledger | None:
     return Ledger(
         plan=plan,
         accept=f"{result.run.accept * 100:.3g}%" if result.run.accept is not None else "",
-        tries=tuple(_try(item, criteria, diffs[item.id], with_commit=bool(branch)) for item in tries.shown),
+        tries=tuple(
+            _try(item, criteria, diffs[item.id], with_commit=bool(branch) or result.run.independent)
+            for item in tries.shown
+        ),
         others=tries.others,
         before=tuple(before_each(tries.shown)),
         settings=(
@@ -658,7 +670,8 @@ def ledger_of(result: Result, criteria: Criteria) -> Ledger | None:
         look=shlex.join(["git", "log", "-p", f"{base}..{branch}" if base else branch]),
         take=taking_over(result) or "",
         own_changes=starts_with_own_changes(result),
-        no_branch=_why_no_branch(result) if code and not branch else "",
+        no_branch=_why_no_branch(result) if code and not branch and not result.run.independent else "",
+        apart=f"{PREFIX}{result.run.id}/" if code and result.run.independent else "",
     )
 
 
@@ -734,7 +747,9 @@ def _try(attempt: Optimization, criteria: Criteria, diff: Diff, *, with_commit: 
         where=attempt.benchmark if attempt.metric in ("", "time") else f"{attempt.benchmark} {attempt.metric}",
         values=_values(attempt, criteria),
         pairs=str(attempt.pairs) if attempt.pairs else NOTHING,
+        outcome=f"{attempt.outcome}: {attempt.code}" if attempt.outcome and attempt.code else "",
         reason=attempt.reason,
+        flags=tuple(_flags(attempt)),
         log_tail=last_words(attempt.tail),
         source=attempt,
         log=attempt.log,
@@ -745,6 +760,14 @@ def _try(attempt: Optimization, criteria: Criteria, diff: Diff, *, with_commit: 
         ),
         revision=(attempt.revision or "")[:12] if with_commit and attempt.files else "",
     )
+
+
+def _flags(attempt: Optimization) -> Iterator[str]:
+    """Yield what a reader of a kept candidate should know, with the bound that the number of attempts asks for."""
+    for flag in attempt.flags:
+        low = format_change(attempt.surely) if attempt.surely is not None else "unknown"
+        told = f" ({attempt.attempts} attempts; at their confidence, the effect is at least {low})"
+        yield f"{FLAGS[flag]}{told if flag is Flag.MANY_ATTEMPTS else ''}"
 
 
 def _word(value: object) -> str:

@@ -420,6 +420,7 @@ def tries(rows: Iterable[TryLine], left_out: int = 0) -> Table:
         Column("Judged by", TextKind.NAME, rank=1),
         value("Before → after", rank=2),
         value("Pairs", rank=3),
+        Column("Outcome", TextKind.NAME, rank=2),
         words("Reason"),
     ]
     cells = (
@@ -430,6 +431,7 @@ def tries(rows: Iterable[TryLine], left_out: int = 0) -> Table:
             optional(row.where),
             row.values,
             row.pairs,
+            optional(row.outcome),
             row.reason,
         )
         for row in rows

@@ -287,7 +287,7 @@ def _tries(page: Page, width: int, where: str) -> RowGroup:
     """Return the kept candidates with their effects, then the others with their reasons."""
     if page.ledger is None:
         return RowGroup([])
-    kept_rows = (replace(row, name=f"kept {row.name}", reason="") for row in page.ledger.kept)
+    kept_rows = (replace(row, name=f"kept {row.name}", outcome="", reason="") for row in page.ledger.kept)
     head, kept = _table(tables.tries(kept_rows), width)
     reverted = [[(text, "") for text in _reverted(row, where)] for row in page.ledger.reverted]
     return RowGroup([*kept, *reverted], page.ledger.others, MOST_LINES, what="candidates", head=head if kept else [])
@@ -295,7 +295,8 @@ def _tries(page: Page, width: int, where: str) -> RowGroup:
 
 def _reverted(row: TryLine, where: str) -> Iterator[str]:
     """Yield the reason why a try was not kept, and the last lines of the command that failed."""
-    yield f"  - {shortened(row.name, LONGEST_NAME)}: {row.reason}"
+    outcome = f" ({row.outcome})" if row.outcome else ""
+    yield f"  - {shortened(row.name, LONGEST_NAME)}: {row.reason}{outcome}"
     yield from (f"      | {line}" for line in row.log_tail[-FEW_LINES:])
     if row.log_tail:
         yield f"      log: {_in_folder(row.log, where)}"
@@ -307,6 +308,10 @@ def _taking(page: Page) -> Iterator[str]:
         return
     if not page.ledger.kept:
         yield "nothing was kept"
+    for row in page.ledger.kept:
+        yield from (f"note: {row.name}: {text}" for text in row.flags)
+    if page.ledger.apart:
+        yield f"branches: {page.ledger.apart}NAME"
     if page.ledger.branch:
         yield f"branch: {page.ledger.take}"
     elif page.ledger.no_branch:

@@ -22,7 +22,7 @@ from perfflow.sampling.pairs import BenchmarkToSample
 from perfflow.stats.paired_test import ENOUGH, UNLIKELY
 from perfflow.store.record import MetricSeries, Record
 from perfflow.verdict import targets
-from perfflow.verdict.acceptance import Goal, clear, deciding_rows, is_reached
+from perfflow.verdict.acceptance import Goal, clear, deciding_rows, is_near, is_reached
 from perfflow.verdict.comparison import REPEATS, ComparedMetric, Confirmation
 from perfflow.verdict.decide import Ruling, rule, rule_unconfirmed, settled, worse_of
 from perfflow.verdict.gating import choose_rows, compared, gating_rows
@@ -87,6 +87,7 @@ class StopRule:
         self._telling = {*TIMES, "main_share", "turns", *targeted, *objectives, planned.step.metric}
         self._ends = self._total_ends = math.inf
         self._single, self._repeats, self._coarsely = True, repeats, False
+        self._looked_again = False
         self.stopped: dict[str, Stop] = {}
         """Reason for which each stopped benchmark was stopped."""
 
@@ -152,6 +153,8 @@ class StopRule:
                 rows = compared(self._record, self._criteria, self._series_of(benchmark))
                 why = self._why_known(benchmark, finished, rows, design)
             why = why or self._why_spent(ahead)
+            if why is Stop.BUDGET and self._looks_again(benchmark):
+                why = None
         if why:
             self.stopped[benchmark.name] = why
         return why is not None
@@ -160,6 +163,21 @@ class StopRule:
         if self.clock() + ahead < self.ends:
             return None
         return Stop.TOTAL_BUDGET if self._total_ends < self._ends else Stop.BUDGET
+
+    def _looks_again(self, benchmark: BenchmarkToSample) -> bool:
+        """Give the benchmarks their budget once more if the interval of an objective ends near the goal.
+
+        The pairs before count, and the analyses that follow have their part of the false alarms.
+        """
+        if self._goal is None or self._looked_again:
+            return False
+        goal, rows = self._goal, compared(self._record, self._criteria, self._series_of(benchmark))
+        self._looked_again = any(
+            is_near(rows[key], goal) for key in deciding_rows(self._record, rows, self._criteria, goal)
+        )
+        if self._looked_again:
+            self._ends = self.clock() + self._budget
+        return self._looked_again
 
     def _analyses(self, benchmark: BenchmarkToSample, design: Design) -> list[int]:
         """Return the numbers of rounds after which a benchmark is judged; no comparison is settled after the last."""
@@ -253,7 +271,15 @@ class StopRule:
         goal = self._goal
         if goal:
             deciding = deciding_rows(self._record, rows, self._criteria, goal)
-            return all(clear(rows[key], self._criteria.thresholds_of(benchmark.name, key[1]), goal) for key in deciding)
+            if not all(
+                clear(rows[key], self._criteria.thresholds_of(benchmark.name, key[1]), goal) for key in deciding
+            ):
+                return False
+            reached = [key for key in deciding if goal.attempts > 1 and is_reached(rows[key], goal)]
+            surely = (
+                compared(self._record, self._criteria, self._series_of(benchmark), goal.attempts) if reached else {}
+            )
+            return all(is_reached(surely[key], goal) for key in reached)
         choice = choose_rows(self._record, rows, self._criteria)
         if choice.undecided:
             return False

@@ -18,7 +18,7 @@ import os
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -40,11 +40,12 @@ from perfflow.execute.schedule import StepRun
 from perfflow.execute.turns import Turns
 from perfflow.machine.noise import NoiseClass, as_json, describe
 from perfflow.model.errors import ToolOutputError
+from perfflow.model.judging import Flag
 from perfflow.model.readings import ONE_THREAD, Design, Reading, Side
 from perfflow.model.secrets import masked
 from perfflow.model.units import duration
 from perfflow.plan.groups import Benchmarks
-from perfflow.plan.plan import Planned, layouts_asked
+from perfflow.plan.plan import Planned, layouts_asked, uses_pair_seed
 from perfflow.sampling.pairs import (
     BenchmarkToSample,
     LostError,
@@ -68,6 +69,7 @@ from perfflow.session.own_code import OwnCode, UnreadOutput, runs_python, with_r
 from perfflow.session.progress import Sampled
 from perfflow.session.session import RunSession
 from perfflow.session.suite_clock import SuiteClock
+from perfflow.session.timed_outputs import VARIES, TimedOutputs
 from perfflow.store.record import reading_from_json
 from perfflow.tools.adapter import Pace, pace_of
 from perfflow.tools.parsed_output import PatternTimeoutError, time_left
@@ -122,6 +124,11 @@ class Bench:
         self.evidence = StepEvidence(session, planned)
         self.unread = UnreadOutput()
         self._clock = SuiteClock(session)
+        watched = session.differ and planned.tool and planned.tool.passes_stdout and VARIES not in planned.step.allow
+        self._outputs = TimedOutputs(planned, run, session.differ) if session.differ and watched else None
+        if session.differ and not watched and not (planned.tool and planned.tool.is_suite):
+            run.flags.add(Flag.OUTPUT_UNCHECKED)
+        self._draws_seed = uses_pair_seed(session.context.plan, planned)
         self.brief_runs = BriefRuns()
         self.shell_starts: list[float] = []
         """Seconds that bash took to start, of each timed process that it ran."""
@@ -429,16 +436,14 @@ class Bench:
             try:
                 for count in counts or (None,):
                     before = written(self.session.parsed_file(self.planned, side)) if self._parse else None
-                    prepared = self._with_random_state(self.prepared(side, count, request.ids), request)
-                    prepared = prepared if request.warming else self._clock.timed(prepared)
-                    if prepared.call and request.core is not None:
-                        prepared = replace(prepared, call=replace(prepared.call, core=request.core))
+                    prepared = self._ready(request, count, folder)
                     read = self.unread.with_reader(prepared) if request.warming else None
                     checked = self._own_code.checked(read or prepared) if request.warming else nullcontext(prepared)
                     served = self._service_clock(request)
                     with checked as started:
                         invoked = invoke.run(self.session.spawner(), started, folder)
                     self._note_run(prepared, read, invoked, folder, warming=request.warming)
+                    self._compare_output(request, count, prepared, folder)
                     figures = with_service_cpu(self._figures(prepared, invoked, before, request), served())
                     figures_by_count.append(figures if request.core is None else _without_core_waits(figures))
                     paused = paused or invoked.paused
@@ -463,6 +468,21 @@ class Bench:
                     figures = tuple(replace(figure, exact=True) for figure in figures)
                 return with_work(figures, self.planned.step.work, self.context)
             self.warnings[STOPPED] = None
+
+    def _ready(self, request: Request, count: int | None, folder: Path) -> ReadyProcess:
+        """Return the call of a request with all that is special for it: its input, random state, output and core."""
+        prepared = self._with_random_state(self._rendered(request, count), request)
+        prepared = self._outputs.read(prepared, folder) if self._outputs else prepared
+        prepared = prepared if request.warming else self._clock.timed(prepared)
+        if prepared.call and request.core is not None:
+            prepared = replace(prepared, call=replace(prepared.call, core=request.core))
+        return prepared
+
+    def _compare_output(self, request: Request, count: int | None, prepared: ReadyProcess, folder: Path) -> None:
+        """Compare what a process printed with what that of the other side did. Raises Failure."""
+        if self._outputs:
+            again = partial(invoke.run, self.session.spawner(), prepared, folder)
+            self._outputs.note(request, count, folder, again)
 
     def _service_clock(self, request: Request) -> Callable[[], float]:
         """Return a function that returns the CPU time (s) since now of the services that a load generator uses.
@@ -526,6 +546,16 @@ class Bench:
             self._prepared[key] = self._direct(self.session.prepare(self.planned, side, self.run, *key[1:]))
         return of_several(self._prepared[key], ids)
 
+    def _rendered(self, request: Request, ops: int | None) -> ReadyProcess:
+        """Return the call of a request, rendered for its pair if the step draws its input."""
+        if not self._draws_seed:
+            return self.prepared(request.side, ops, request.ids)
+        session = self.session
+        draw = f"{session.context.seed}\0{session.pair_secret}\0{self.planned.id}\0{request.number}\0{request.warming}"
+        seed = int.from_bytes(hashlib.blake2b(draw.encode(), digest_size=4).digest(), "big") >> 1
+        prepared = session.prepare(self.planned, request.side, self.run, ops, request.ids[:1], pair_seed=seed)
+        return of_several(self._direct(prepared), request.ids)
+
     def _direct(self, prepared: ReadyProcess) -> ReadyProcess:
         """Return the call without shims and launchers before the program of a tool that runs one command."""
         if not prepared.tool or not prepared.tool.takes_command:
@@ -559,8 +589,9 @@ class Bench:
             return
         self._turns[prepared.side] = None
         if invoked.usage.wall <= _LONGEST_OBSERVED:
-            with Turns(self.session.spawner().pid) as turns:
-                invoke.run(self.session.spawner(), prepared, folder)
+            spawner = self.session.spawner()
+            with Turns(lambda: spawner.pid) as turns:
+                invoke.run(spawner, prepared, folder)
             self._turns[prepared.side] = turns.share
 
     def _check_untimed(self) -> None:

@@ -286,7 +286,7 @@ def _hashed(session: RunSession, changed: Collection[Path], profile: StoredProfi
 
 def _fail(run: StepRun, failure: Failure, folder: Path) -> None:
     run.status = StepStatus.TIMEOUT if failure.timeout else StepStatus.FAILED
-    run.reason, run.exit_code = failure.reason, failure.exit_code
+    run.reason, run.exit_code, run.code = failure.reason, failure.exit_code, failure.code
     run.tail = list(invoke.tail(failure.log))
     if failure.argv:
         run.failing = list(failure.argv)

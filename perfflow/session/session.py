@@ -177,6 +177,8 @@ def _require_same(record: Record, digest: str, path: Path, *, elsewhere: bool) -
         raise UserError.of(text, "samples of two machines cannot be mixed; start a new run without --resume")
 
 
+Differ = Callable[[Planned, bytes, bytes], str]
+"""Returns how the output of a measured step differs from the expected one (expected, actual), '' if it may."""
 Perform = Callable[["RunSession", Planned, StepRun], None]
 """Performs a step and stores the results in the StepRun. Raises Failure, PreparationError and ExpressionError."""
 
@@ -230,6 +232,10 @@ class RunSession:
     """The trees of both sides if two are compared, else empty: both sides use ``context``."""
     trees: TreeWork | None = None
     """The job in other trees, if candidates are tried or base and head are compared."""
+    differ: Differ | None = None
+    """How the outputs of timed processes may differ; None if they are not compared."""
+    pair_secret: str = ""
+    """What `pair.seed` is drawn from, beside the seed of the run: unknown until the candidate is there."""
     goal: Goal | None = None
     """The goal that a candidate must reach, while one is measured."""
     over_layouts: bool = False
@@ -379,10 +385,12 @@ class RunSession:
         ops: int | None = None,
         chosen: tuple[str, ...] = (),
         pace: Pace | None = None,
+        pair_seed: int | None = None,
     ) -> ReadyProcess:
         """Return one call of a step on one side, and note it in ``run``. Raises PreparationError."""
-        folder = self.folder_of(planned, side)
-        prepared = ready(self.tree_context_of(side), planned, side, folder, ops, chosen)
+        folder, context = self.folder_of(planned, side), self.tree_context_of(side)
+        context = context if pair_seed is None else replace(context, pair_seed=pair_seed)
+        prepared = ready(context, planned, side, folder, ops, chosen)
         if pace and prepared.call:
             prepared = replace(prepared, call=replace(prepared.call, pace=pace))
         if side is Side.BASELINE or not run.argv:

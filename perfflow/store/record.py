@@ -21,9 +21,10 @@ from perfflow.model.criteria import Criteria, criteria_from_json
 from perfflow.model.kernels import KernelResult
 from perfflow.model.metrics import MEMORY
 from perfflow.model.plain_data import from_json, to_json
-from perfflow.model.readings import NO_INNER, Design, Peak, Reading, Side
+from perfflow.model.readings import NO_INNER, SCHEDULES, Design, Peak, Reading, Side
 from perfflow.model.result import Attribution, Blind, Expected, Optimization, PlannedStep, RunInfo
 from perfflow.store.run_facts import (
+    Alteration,
     BisectQuestion,
     Blame,
     Branch,
@@ -178,6 +179,7 @@ class Record:
     attributed: list[Attribution] | None = None
     """Slower functions from a stored result, which does not have the costs per step."""
     branch: Branch | None = None
+    altered: list[Alteration] = field(default_factory=list)
     jobs: dict[str, GroupJob] = field(default_factory=dict)
     """The jobs on other machines that measured parts of the run, by group."""
     _group: str = ""
@@ -191,7 +193,7 @@ class Record:
                 self._take_trial(event)
             case "run":
                 self._open(event)
-            case "group" | "noise" | "reused":
+            case "group" | "noise" | "reused" | "altered":
                 self._take_machine(event)
             case "sample":
                 self._take_sample(event)
@@ -208,7 +210,10 @@ class Record:
                 self.run = self.run.model_copy(update={"finished": event["time"]})
 
     def _take_machine(self, event: Mapping[str, Any]) -> None:
-        """Fold the job of a group on another machine, the noise of a machine before measuring, or a kept build."""
+        """Fold the job of a group on another machine, the noise of a machine, a kept build, or an alteration."""
+        if event["event"] == "altered":
+            self.altered.append(from_json(Alteration, event))
+            return
         if event["event"] == "reused":
             self.trees[event["side"]] = {**(self.trees.get(event["side"]) or {}), "built": event["built"]}
             return
@@ -236,14 +241,24 @@ class Record:
             self.blind = Blind.model_validate(event)
         elif event["event"] == "layouts":
             self.without_layouts[event["step"], event["benchmark"]] = event["reason"]
+            self._take_as_built(event["step"], event["benchmark"])
         else:
             blame = from_json(Blame, event)
             self.blamed[blame.benchmark, blame.function, blame.file] = blame
+
+    def _take_as_built(self, step: str, benchmark: str) -> None:
+        """Let the programs as built decide again, where too few pairs with code layouts were taken to decide."""
+        fewest = SCHEDULES[Design.LAYOUTS][0][0]
+        for key, series in self.series.items():
+            own = series.step == step and benchmark in ("", series.benchmark)
+            if own and series.built and series.design == Design.LAYOUTS and len(series.sides[Side.BASELINE]) < fewest:
+                self.series[key] = series.built
 
     def _take_optimizing(self, event: Mapping[str, Any]) -> None:
         """Fold the tree that the candidates started from, an accepted candidate, or the branch with the result."""
         if event["event"] == "optimizing":
             self.original = event["tree"]
+            self.run = self.run.model_copy(update={"isolation": event.get("isolation", "")})
         elif event["event"] == "kept":
             self.kept[event["id"]] = event["revision"]
         else:

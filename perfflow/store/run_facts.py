@@ -24,6 +24,17 @@ class BisectQuestion:
 
 
 @dataclass(frozen=True)
+class Alteration:
+    """What another program changed while perfflow ran, so that the run's figures cannot be trusted.
+
+    ``where``: the numbers of lines of ``events.jsonl``, or paths of files in perfflow's own package.
+    """
+
+    what: Literal["events", "perfflow"]
+    where: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class UnchangedBenchmark:
     """A benchmark that a step did not time, because both sides execute and read the same.
 

@@ -29,6 +29,7 @@ from typing import Any, Protocol, Self
 
 from perfflow.model.errors import Exit, UserError
 from perfflow.model.secrets import Secrets, masked
+from perfflow.store.event_chain import KEY, Chain, chain_of
 from perfflow.store.record import Record, with_groups
 from perfflow.store.write_failure import (
     _BLOCK,
@@ -49,6 +50,8 @@ NEWEST = 5
 _encoded = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 RESULT, EVENTS, REPORT, RECEIPT = "result.json", "events.jsonl", "report.md", "receipt.json"
 PAGE = "report.html"
+WORKFLOW, BASE = "workflow.yaml", "base.diff"
+"""The workflow of a run with candidates, in one file, and what the tree that they start from changes in its commit."""
 TEMPLATE = "report.md.j2"
 """The copy of the template that the workflow names."""
 PATCHES = "patches"
@@ -78,6 +81,11 @@ class RunFolder:
         self._events = os.open(self._place, flags, 0o666)
         self._written = os.fstat(self._events).st_mtime
         """When the last event before those of this process was written, by the system's clock."""
+        self._chain, self._disturbed = Chain(), False
+        """The events that perfflow wrote, and whether the file ever had another size than they have.
+
+        No other program can change these.
+        """
         try:
             lock(self._events)
         except BlockingIOError as error:
@@ -103,9 +111,11 @@ class RunFolder:
         text = _encoded(event)
         if self.secrets.spans(text):
             text = _encoded(masked(event, self.secrets))
-        data = f"{text}\n".encode("utf-8", "replace")
+        data = text.encode("utf-8", "replace")
         with self._guard:
             state = os.fstat(self._events)
+            self._disturbed = self._disturbed or state.st_size != self._chain.size
+            chain, data = self._chain.linked(data)
             try:
                 while data:
                     data = data[os.write(self._events, data) :]
@@ -113,11 +123,33 @@ class RunFolder:
                 # A partial line followed by another thread's line would damage the file.
                 os.ftruncate(self._events, state.st_size)
                 raise FolderError.of(self.path, error) from error
+            self._chain = chain
             if not is_failure_at(self._place, state):
                 raise rescued_text(self._events, self.path, EVENTS)
             if self._unlisted:
                 # Only now: a run that could not start must not be shown instead of the one before it.
                 self.become_latest()
+
+    @property
+    def chain(self) -> str:
+        """The last hash of the chain of the events that perfflow wrote."""
+        return self._chain.head
+
+    def altered_line(self) -> int:
+        """Return the number of the first line that another program wrote, changed or removed; 0 if there is none.
+
+        Which of the last lines it is remains unknown if their chain was made anew.
+        """
+        with self._guard:
+            found = self._stored_chain()
+            if found.broken or (found.head == self._chain.head and not self._disturbed):
+                return found.broken
+            return max(1, found.lines)
+
+    def _stored_chain(self) -> Chain:
+        with os.fdopen(os.dup(self._events), "rb") as stream:
+            stream.seek(0)
+            return chain_of(stream)
 
     def become_latest(self) -> None:
         """Let ``latest`` name this run, if it is one of the project's own."""
@@ -150,8 +182,8 @@ class RunFolder:
         paused = max(0.0, time.time() - self._written)
         self.append({"event": "resumed", "time": at, "paused": round(paused, 3), "selected": sorted(steps)})
 
-    def cut_unfinished_line(self) -> None:
-        """Remove an incomplete last line."""
+    def continue_events(self) -> None:
+        """Remove an incomplete last line, and continue the chain of the others. Raises UserError if it is broken."""
         size = end = os.fstat(self._events).st_size
         while end:
             start = max(0, end - _BLOCK)
@@ -162,6 +194,11 @@ class RunFolder:
             end = start
         if end < size:
             os.ftruncate(self._events, end)
+        self._chain = self._stored_chain()
+        if self._chain.broken:
+            os.close(self._events)
+            text = f"{self._place}:{self._chain.broken}: not what perfflow wrote"
+            raise UserError.of(text, "start a new run without --resume")
 
     def step(self, step_id: str) -> Path:
         """Return the folder of one step's files, and create it on first use."""
@@ -214,7 +251,7 @@ def reopen(path: Path) -> RunFolder:
         raise UserError.of(f"{path / EVENTS}: holds no run", "was it killed before it started?")
     try:
         folder = RunFolder(path, run_id)
-        folder.cut_unfinished_line()
+        folder.continue_events()
     except OSError as error:
         text = f"cannot write {error.filename or path}: {error.strerror}"
         raise UserError.of(text, write_remedy(error), exit_of_write_failure(error)) from error
@@ -395,6 +432,7 @@ def own_events(path: Path) -> Iterator[dict[str, Any]]:
                     f"{path / EVENTS}:{number}: damaged line", "was the file changed by hand?"
                 ) from error
             if isinstance(event, dict):
+                event.pop(KEY, None)
                 yield event
 
 

@@ -467,7 +467,8 @@ def _check_kernel(kernel: KernelResult) -> None:
 
 def _check_hotspots(hotspots: Collection[Hotspot]) -> None:
     for spot in hotspots:
-        require(0 < spot.share <= 1 + 1e-9, f"{spot.location} has a share of {spot.share}")
+        shares = (spot.share, spot.inclusive_share or 0.0)
+        require(min(shares) >= 0 and 0 < max(shares) <= 1 + 1e-9, f"{spot.location} has the shares {shares}")
         require(bool(spot.location) and spot.line >= 0, f"{spot} has no place")
         require(f"{spot.location}{spot.file}{spot.cause}".isprintable(), f"{spot} is not one line")
     for unit in {spot.unit for spot in hotspots}:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from perfflow.model.errors import ToolOutputError
 from perfflow.model.readings import Hotspot, Parsed, Profile, StackCounts
-from perfflow.model.stacks import Frame, Stack, costs_of, hotspots_of, innermost_own, write_folded
+from perfflow.model.stacks import Frame, Stack, callers_and_callees, costs_of, hotspots_of, innermost_own, write_folded
 from perfflow.tools.adapter import Call
 
 Sample = tuple[tuple[Frame, ...], int]
@@ -78,13 +78,12 @@ def _blamed(samples: Iterable[Sample]) -> Iterator[tuple[Frame, int]]:
 def _hotspots(samples: Sequence[Sample], source: str, unit: str) -> Iterator[Hotspot]:
     """Yield the places with the largest values; what a function spends itself is apart from what it calls."""
     whole = sum(count for _, count in samples)
-    selves, inclusive = Counter[tuple[str, str]](), Counter[tuple[str, str]]()
+    selves = Counter[tuple[str, str]]()
     for frames, count in samples:
         selves[frames[-1].name, frames[-1].file] += count
-        inclusive.update(dict.fromkeys({(frame.name, frame.file) for frame in frames}, count))
-    for spot in hotspots_of(_blamed(samples), source=source, unit=unit):
-        place = spot.location, spot.file
-        yield replace(spot, self_share=selves[place] / whole, inclusive_share=inclusive[place] / whole)
+    inclusive = ((frame, count) for frames, count in samples for frame in callers_and_callees(frames))
+    for spot in hotspots_of(_blamed(samples), source=source, unit=unit, inclusive=inclusive):
+        yield replace(spot, self_share=selves[spot.location, spot.file] / whole)
 
 
 def _folded(path: Path, samples: Iterable[Sample], counts: StackCounts) -> Profile:

@@ -16,6 +16,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import secrets
 import shutil
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -142,16 +143,22 @@ class Slot:
 
     def shows(self, tree: str) -> bool:
         """Return whether the slot shows this tree without changes, apart from build outputs."""
-        if self._switching.exists() or not self._index.exists():
-            return False
+        return self._index.exists() and not self._switching.exists() and not self.changes(tree)
+
+    def changes(self, tree: str) -> list[str]:
+        """Return the paths of the tree whose files in the slot are others, or are gone. Raises UserError."""
         self._git().attempt("update-index", "-q", "--refresh")
-        return not names(self._git().run("diff-index", "--name-only", "--no-renames", "-z", tree))
+        return names(self._git().run("diff-index", "--name-only", "--no-renames", "-z", tree))
 
     def left_files(self) -> list[str]:
         """Return files and folders that are neither in the tree, ignored nor shared. The next switch removes them."""
         shared = {path.rstrip("/") for path in self.share}
         listed = names(self._git().run("ls-files", "-z", "--others", "--exclude-standard", "--directory"))
         return [path for path in listed if path.rstrip("/") not in shared]
+
+    def other_files(self) -> list[str]:
+        """Return all files that are not in the tree, also ignored ones. Raises UserError."""
+        return names(self._git().run("ls-files", "-z", "--others"))
 
     def forget_builds_unless(self, built_with: str) -> None:
         """Remove build outputs unless they were built with the settings of the hash ``built_with``.
@@ -193,11 +200,18 @@ class Slot:
     def remove_ignored(self, before: Mapping[str, snapshots.IgnoredFiles]) -> list[str]:
         """Remove ignored files that are new or changed since ``before``; return those that no build makes.
 
-        Files that a build makes are known from the other slot, if it was built. Raises UserError.
+        Files that a build makes are known from the other slots, if they were built. Raises UserError.
         """
-        other = replace(self, path=self.path.with_name("b" if self.path.name == "a" else "a"))
+        made: dict[str, snapshots.IgnoredFiles] = {}
+        for path in self.others:
+            made |= replace(self, path=path).ignored_files()
         with writing(self.path):
-            return snapshots.remove_new(self.path, before, other.ignored_files(), self.ignored_files())
+            return snapshots.remove_new(self.path, before, made, self.ignored_files())
+
+    @property
+    def others(self) -> list[Path]:
+        """The paths of the other slots of its run."""
+        return [self.path.with_name(name) for name in _names(self.path.parent) if name != self.path.name]
 
     def recover(self) -> None:
         """Clean up after a killed run; build outputs stay.
@@ -286,7 +300,7 @@ class Slots:
     def __init__(self, repository: Repository, lock: int, folder: Path, share: Sequence[str]) -> None:
         self._lock = lock
         self.folder = folder
-        self.every = [Slot(folder / name, repository, lock, tuple(share)) for name in "abcdefghi"[:KEPT]]
+        self.every = [Slot(folder / name, repository, lock, tuple(share)) for name in _names(folder)]
         self.a, self.b, *_ = self.every
 
     def pair(self, base: Kept, head: Kept) -> tuple[Slot, Slot]:
@@ -320,6 +334,14 @@ class Slots:
     def close(self) -> None:
         """Release the slots for another run; their trees and build outputs stay."""
         os.close(self._lock)
+
+
+def _names(folder: Path) -> list[str]:
+    """Return the names of the slots in a folder, drawn at first: code cannot tell by its path which side it is."""
+    note = folder / "names"
+    if not note.exists():
+        note.write_text("".join(f"{secrets.token_hex(4)}\n" for _ in range(KEPT)))
+    return note.read_text().split()
 
 
 def open_slots(repository: Repository, share: Iterable[str] = ()) -> Slots:

@@ -6,7 +6,7 @@ import hashlib
 import os
 import re
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -115,12 +115,18 @@ def _traced(ready: ReadyProcess, tracer: Path, roots: Mapping[Path, str], folder
     def words(number: int, argv: tuple[str, ...]) -> tuple[str, ...]:
         return (str(tracer), str(folder / f"{_RECORDS}{number}"), *map(str, roots), "--", *argv)
 
+    for old in folder.glob(f"{_RECORDS}*"):
+        old.unlink()
+    return under(ready, words)
+
+
+def under(ready: ReadyProcess, words: Callable[[int, tuple[str, ...]], tuple[str, ...]]) -> ReadyProcess:
+    """Return the call with another command line for each of its processes, which ``words`` gives by number and argv."""
+
     def invocations(call: Call) -> tuple[Invocation, ...]:
         processes = tool.invocations(call) if tool else ()
         return tuple(replace(item, argv=words(number, item.argv)) for number, item in enumerate(processes))
 
-    for old in folder.glob(f"{_RECORDS}*"):
-        old.unlink()
     tool = ready.tool
     if tool is None:
         return replace(ready, argv=words(0, ready.argv))

@@ -13,7 +13,9 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from perfflow.model.criteria import Accepted, Criteria, Thresholds
+from perfflow.model.judging import Code, Flag, Outcome
 from perfflow.model.metrics import TECHNIQUES, TIMES, Better
+from perfflow.model.readings import SCHEDULES
 from perfflow.model.result import Benchmark, Cheaper, GatesBy, Optimization, Reason, ReasonKind, reason
 from perfflow.model.targets import matches
 from perfflow.model.units import format_change
@@ -21,12 +23,14 @@ from perfflow.stats.paired_test import Interval
 from perfflow.store.record import Record
 from perfflow.verdict.clocks import contradiction, witnesses
 from perfflow.verdict.comparison import ComparedMetric
-from perfflow.verdict.decide import Ruling, rule
+from perfflow.verdict.decide import Ruling, rule, worse_of
 from perfflow.verdict.gating import covers, gating_rows, guarded_rows, is_accepted
 
 ACCEPT = 0.10
 """Default for the least effect for which a change is kept."""
 _ON_A_CUT = 0.005
+NEAR = 0.02
+"""Distance from ``accept`` within which an end of the interval asks for a second look."""
 Key = tuple[str, str]
 """Benchmark and metric."""
 
@@ -42,6 +46,9 @@ class Goal:
     objectives: tuple[tuple[str, str], ...]
     guards: tuple[str, ...]
     accept: float = ACCEPT
+    attempts: int = 1
+    """Number of candidates for the same original. The best of many seems better than it is, so what is kept is measured
+    until it would be kept at the confidence that they ask for together, if there is time."""
 
     def is_objective(self, benchmark: str, metric: str) -> bool:
         """Return whether a row is an objective. One timing metric stands for all."""
@@ -59,11 +66,16 @@ class Goal:
 class Acceptance:
     """The decision on a candidate; ``row`` is the deciding objective, None if none was measured."""
 
-    accepted: bool
+    code: Code
     reason: str
     row: ComparedMetric | None = None
-    same_files: bool = False
-    """Whether it had no effect because both sides execute the same files."""
+    flags: tuple[Flag, ...] = ()
+    """What a reader of a kept candidate should know of its measurement."""
+
+    @property
+    def accepted(self) -> bool:
+        """Whether the candidate is kept."""
+        return self.code.outcome is Outcome.KEPT
 
 
 def goal_of(
@@ -106,30 +118,34 @@ def accept(
     rulings = {key: _ruled(row, criteria, identical) for key, row in telling.items()}
     for key, ruling in rulings.items():
         if ruling.decision == "removed":
-            return Acceptance(accepted=False, reason=f"{key[0]} {key[1]} was not measured on the candidate")
+            return Acceptance(Code.NOT_MEASURED, f"{key[0]} {key[1]} was not measured on the candidate")
     best = _best(telling, goal)
     for key, row in {**telling, **guarded}.items():
         ruling = _ruled(row, criteria, identical)
         if ruling.is_regression and goal.is_guarded(*key):
-            return Acceptance(accepted=False, reason=f"{_name(key)} regressed: {_told(row)}", row=best)
-    if best is None:
-        return Acceptance(accepted=False, reason="no objective was measured")
-    effect = effect_of(best)
-    refuted = _refuted(rows, best, goal)
-    if effect is not None and effect.low > goal.accept and refuted:
-        return Acceptance(accepted=False, reason=f"unproven: {refuted}", row=best)
-    if effect is not None and effect.low > goal.accept:
-        return Acceptance(accepted=True, reason="; ".join(_reached(record, best)), row=best)
-    ruling = rulings[best.benchmark, best.metric.name]
-    same_files = ruling.decision == "same" and identical(best.step)
-    return Acceptance(accepted=False, reason=_shortfall(best, ruling, goal), row=best, same_files=same_files)
+            return Acceptance(Code.REGRESSED, f"{_name(key)} regressed: {_told(row)}", best)
+    effect = effect_of(best) if best else None
+    if best is None or effect is None:
+        return Acceptance(Code.NO_OBJECTIVE, "no objective was measured")
+    if effect.low > goal.accept:
+        if refuted := _refuted(rows, best, goal):
+            return Acceptance(Code.CLOCKS_DISAGREE, f"unproven: {refuted}", best)
+        return Acceptance(Code.PROVEN, "; ".join(_reached(record, best)), best, tuple(_flags(record, rows, best)))
+    ruling, code = rulings[best.benchmark, best.metric.name], Code.NOT_PROVEN
+    if ruling.decision == "same" and identical(best.step):
+        code = Code.SAME_FILES
+    elif effect.high <= goal.accept or effect.high - effect.low <= 2 * _ON_A_CUT:
+        code = Code.NO_EFFECT
+    return Acceptance(code, _shortfall(best, ruling, goal), best)
 
 
 def _refuted(rows: Mapping[Key, ComparedMetric], best: ComparedMetric, goal: Goal) -> str:
-    """Return how another clock contradicts the gain of a timing objective; '' if none does."""
+    """Return how another clock contradicts the gain of a timing objective; '' if none does.
+
+    That holds for a clock that the workflow asks for too: work in a child that is not waited for is in no CPU time.
+    """
     by_metric = {metric: row for (name, metric), row in rows.items() if name == best.benchmark and metric in TIMES}
-    asked = {metric for glob, metric in goal.objectives if metric and matches(glob, best.benchmark)}
-    if best.metric.name not in by_metric or best.metric.name in asked:
+    if best.metric.name not in by_metric:
         return ""
     return contradiction(best, witnesses(by_metric, best.metric.name), goal.accept)
 
@@ -141,6 +157,31 @@ def _reached(record: Record, row: ComparedMetric) -> Iterator[str]:
     why = record.why_as_built(record.series[key])
     if why and row.layouts is None:
         yield f"with one code layout per side: {why}"
+
+
+def _flags(record: Record, rows: Mapping[Key, ComparedMetric], best: ComparedMetric) -> Iterator[Flag]:
+    if record.outcome_of(best.step).rebuilt and best.layouts is None and not best.metric.exact:
+        yield Flag.AS_BUILT
+    cpu = rows.get((best.benchmark, "cpu"))
+    if cpu and best.metric.name in TIMES and worse_of(cpu).low > 0:
+        yield Flag.MORE_CPU
+
+
+def more_pairs(row: ComparedMetric, design: str, accept: float) -> int | None:
+    """Return about how many more pairs would decide whether the effect exceeds ``accept``; None if no number would.
+
+    It is the number that is missing to the interim analysis of ``design`` at which the interval would exclude
+    ``accept``, or would be too narrow to be worth more.
+    """
+    effect, looks = effect_of(row), [pairs for pairs, _ in SCHEDULES.get(design, ())]
+    if effect is None or not looks or row.pairs == 0:
+        return None
+    needed = float(looks[0])
+    if math.isfinite(effect.low) and math.isfinite(effect.high):
+        half = (effect.high - effect.low) / 2 - row.blur
+        room = max(abs(effect.estimate - accept), _ON_A_CUT) - row.blur
+        needed = row.pairs * (half / room) ** 2 if room > 0 else math.inf
+    return next((look - row.pairs for look in looks if look >= needed and look > row.pairs), None)
 
 
 def _ruled(row: ComparedMetric, criteria: Criteria, identical: Callable[[str], bool]) -> Ruling:
@@ -202,10 +243,19 @@ def is_reached(row: ComparedMetric, goal: Goal) -> bool:
     return effect.low > goal.accept if goal.accept >= 0 else effect.high < goal.accept
 
 
+def is_near(row: ComparedMetric, goal: Goal) -> bool:
+    """Return whether an end of a noisy objective's interval is so near to ``accept`` that a second look may differ."""
+    effect = effect_of(row)
+    if effect is None or row.metric.exact or not goal.is_objective(row.benchmark, row.metric.name):
+        return False
+    return min(abs(effect.low - goal.accept), abs(effect.high - goal.accept)) <= NEAR
+
+
 def clear(row: ComparedMetric, thresholds: Thresholds, goal: Goal) -> bool:
     """Return whether more pairs could not change the decision on an objective or a guard.
 
-    An interval that includes a threshold and has a half-width of 0.5% will go on including it.
+    An interval that includes a threshold and has a half-width of 0.5% will go on including it. One that ends within
+    NEAR of ``accept`` is measured further, so that another judgement of the same candidate has the same outcome.
     """
     effect = effect_of(row)
     if effect is None:
@@ -213,7 +263,9 @@ def clear(row: ComparedMetric, thresholds: Thresholds, goal: Goal) -> bool:
     half = (effect.high - effect.low) / 2
     if half <= _ON_A_CUT:
         return True
-    if goal.is_objective(row.benchmark, row.metric.name) and effect.low <= goal.accept <= effect.high:
+    if goal.is_objective(row.benchmark, row.metric.name) and (
+        effect.low <= goal.accept <= effect.high or is_near(row, goal)
+    ):
         return False
     worse_low, worse_high = -effect.high, -effect.low
     return worse_high <= thresholds.concern or worse_low > thresholds.concern or half <= thresholds.concern / 2

@@ -256,16 +256,21 @@ def is_accepted(item: Accepted, criteria: Criteria, key: Key, by: GatesBy | None
 
 
 def compared(
-    record: Record, criteria: Criteria, measured: Mapping[Key, MetricSeries] | None = None
+    record: Record, criteria: Criteria, measured: Mapping[Key, MetricSeries] | None = None, attempts: int = 1
 ) -> dict[Key, ComparedMetric]:
-    """Compare all series with readings, or those of ``measured``. The rows of a benchmark share its false alarms."""
+    """Compare all series with readings, or those of ``measured``. The rows of a benchmark share its false alarms.
+
+    ``attempts``: number of comparisons that share them, of which the best one is chosen.
+    """
     series = {
         key: item
         for key, item in (record.series if measured is None else measured).items()
         if any(map(item.readings, Side))
     }
     rows = {key: compare(item, criteria) for key, item in series.items()}
-    shares = _shares(record, rows, criteria)
+    shares = {
+        key: share / attempts for key, share in {**dict.fromkeys(rows, 1.0), **_shares(record, rows, criteria)}.items()
+    }
     return rows | {key: compare(series[key], criteria, share) for key, share in shares.items() if share < 1}
 
 

@@ -19,9 +19,10 @@ from datetime import datetime
 from typing import Any, Literal
 
 from perfflow.model.criteria import Criteria, Thresholds
+from perfflow.model.judging import Code
 from perfflow.model.metrics import MEMORY, Better
 from perfflow.model.plain_data import to_json
-from perfflow.model.readings import HOTSPOT, Design, Side
+from perfflow.model.readings import HOTSPOT, NEARLY_ALL, Design, Side
 from perfflow.model.result import (
     SCHEMA,
     AsBuilt,
@@ -48,6 +49,7 @@ from perfflow.model.result import (
     Verification,
     reason,
 )
+from perfflow.model.stacks import leads_to_a_part
 from perfflow.model.targets import Names
 from perfflow.model.units import Dimension, format_change, format_quantity, format_threshold
 from perfflow.stats.paired_test import Interval, pair_spread
@@ -84,7 +86,6 @@ NO_STEP_MEASURES = (
     "`role: measure`"
 )
 _ACROSS = "across machines: the two sides were measured on different machines"
-_NEARLY_ALL = 0.99
 _SPENT = {"budget": "its budget ran out", "total budget": "the run's total budget ran out"}
 """Reason of an unproven row, by the limit that ended its measuring."""
 Verdict = Literal["pass", "fail", "unproven", "error"]
@@ -157,7 +158,7 @@ def _kept_tree(record: Record) -> dict[str, Any] | None:
     """Return the tree with the accepted candidates, and the branch that contains it; None if none was kept."""
     accepted = {found.id for found in record.tried() if found.decision == "accepted"}
     kept = [revision for name, revision in record.kept.items() if name in accepted]
-    if not kept:
+    if not kept or record.altered:
         return None
     return {"kind": "kept", "revision": kept[-1], "branch": record.branch.name or None if record.branch else None}
 
@@ -354,14 +355,14 @@ def _memory(record: Record) -> Iterator[MemoryResult]:
 def _hotspots(record: Record) -> Iterator[HotspotResult]:
     """Yield the hotspots, ranked within each profile, each with the most that its removal can bring.
 
-    Places below the threshold on every side are noise and are left out.
+    Places below the threshold on every side are noise and are left out, as are those that only call all of the rest.
     """
     ranks: dict[tuple[str, str, str, str, Side], int] = {}
     stored = record.hotspots()
     large = {
         (step_id, hotspot.spot.benchmark, hotspot.spot.location)
         for step_id, hotspot in stored
-        if hotspot.spot.share > HOTSPOT
+        if hotspot.spot.share > HOTSPOT or leads_to_a_part(hotspot.spot.file, hotspot.spot.inclusive_share or 0.0)
     }
     for step_id, hotspot in stored:
         side, spot, place = hotspot.tree, hotspot.spot, hotspot.place
@@ -381,7 +382,7 @@ def _hotspots(record: Record) -> Iterator[HotspotResult]:
             unit=spot.unit,
             source=spot.source,
             cause=spot.cause,
-            impact=_impact(spot.share, spot.unit),
+            impact=_impact(spot.share, spot.unit, spot.inclusive_share),
             self_share=spot.self_share,
             inclusive_share=spot.inclusive_share,
             function=place.function,
@@ -390,14 +391,18 @@ def _hotspots(record: Record) -> Iterator[HotspotResult]:
         )
 
 
-def _impact(share: float, unit: str) -> str:
-    """Return the upper bound of the gain by Amdahl's law: this place costs nothing, everything else is unchanged."""
+def _impact(share: float, unit: str, inclusive: float | None = None) -> str:
+    """Return the upper bound of the gain by Amdahl's law: this place costs nothing, everything else is unchanged.
+
+    A function that is called less often, or not at all, also saves what it calls: that is the ``inclusive`` share.
+    """
+    most = max(share, inclusive or 0.0)
+    of = f"{most:.0%} with what it calls: " if most - share >= 0.01 else ""
     if unit != "time":
-        return f"at most {share:.0%} fewer {unit} without it"
-    if share >= _NEARLY_ALL:
-        # A bound of hundreds of times says no more than that.
-        return f"{'' if share >= 1 else 'nearly '}all of the time"
-    return f"at most {1 / (1 - share):.2f}x faster without it"
+        return f"{of}at most {most:.0%} fewer {unit} without it"
+    if most >= NEARLY_ALL:
+        return f"{of}{'' if most >= 1 else 'nearly '}all of the time"
+    return f"{of}at most {1 / (1 - most):.2f}x faster without it"
 
 
 def _confirmations(rows: list[Benchmark]) -> Iterator[dict[str, Any]]:
@@ -432,12 +437,18 @@ def _verdict(
     checks: list[Verification],
     criteria: Criteria,
 ) -> tuple[Verdict, list[Reason]]:
-    """Return the verdict, in the order fail, error, unproven, pass; and the reasons of all of them, then warnings."""
+    """Return the verdict, in the order fail, error, unproven, pass; and the reasons of all of them, then warnings.
+
+    A run that another program altered is an error whatever its figures are.
+    """
     failed = list(_failures(record, rows, judged, checks, criteria))
+    altered = list(_alterations(record))
     errors = [*_interruption(record), *_errors(record, rows, judged), *_measured_twice(record)]
     errors += untimed.contradictions(rows)
     unproven = list(_unproven(record, rows, judged))
-    reasons = [*failed, *errors, *unproven, *warned(record, rows, criteria)]
+    reasons = [*altered, *failed, *errors, *unproven, *warned(record, rows, criteria)]
+    if altered:
+        return "error", reasons
     if failed:
         return "fail", reasons
     if errors:
@@ -464,6 +475,25 @@ def _failures(
         if check.status == "failed" and not record.planned[check.id].allowed and not _could_not_check(step):
             text = f"correctness step failed: {check.id}: {check.detail}"
             yield reason(ReasonKind.CHECK_FAILED, text, step=check.id)
+
+
+_ALTERED = {
+    "events": "another program changed the samples of this run in events.jsonl, at line",
+    "perfflow": "perfflow's own files were changed during the run:",
+}
+_REMEDIES = {
+    "events": "measure again with `isolate: strict`, which keeps the run's folder out of reach of what is measured",
+    "perfflow": "install perfflow again before any other run, and use `isolate: strict`",
+}
+_FEW = 5
+
+
+def _alterations(record: Record) -> Iterator[Reason]:
+    """Yield what another program changed while the run was measured."""
+    for item in record.altered:
+        more = [f"and {len(item.where) - _FEW} more"] if len(item.where) > _FEW else []
+        text = f"{_ALTERED[item.what]} {', '.join([*item.where[:_FEW], *more])}; {_REMEDIES[item.what]}"
+        yield reason(ReasonKind.ALTERED, text, what=item.what, where=list(item.where))
 
 
 def _interruption(record: Record) -> Iterator[Reason]:
@@ -638,17 +668,28 @@ def ledger(record: Record) -> Iterator[Optimization]:
     """Yield the tries in the order of the plan. A try that was accepted but not kept is reported as rejected."""
     kept_steps = {name.partition("[")[0] for name in record.kept}
     before: list[Optimization] = []
-    for tried in record.tried():
-        decision, reason, name = tried.decision, tried.reason, tried.id
-        if decision == "accepted" and name not in record.kept:
+    for tried in map(_as_altered, record.tried()) if record.altered else record.tried():
+        found, name = tried, tried.id
+        if found.decision == "accepted" and name not in record.kept:
             lost = name.partition("[")[0] in kept_steps
-            decision, reason = "rejected", f"{_OTHER if lost else _LOST}: {reason}"
-        revision = record.kept.get(name) if decision == "accepted" else None
+            code = Code.OUTDONE if lost else Code.OUT_OF_TIME
+            why = f"{_OTHER if lost else _LOST}: {found.reason}"
+            update = {"decision": "rejected", "reason": why, "outcome": code.outcome, "code": code, "flags": []}
+            found = found.model_copy(update=update)
+        revision = record.kept.get(name) if found.decision == "accepted" else None
         cheaper = cheaper_than(tried, before, record.run.ruled_out or {})
-        before.append(tried.model_copy(update={"decision": decision, "reason": reason}))
-        yield before[-1].model_copy(update={"revision": revision, "cheaper": cheaper})
+        before.append(found)
+        yield found.model_copy(update={"revision": revision, "cheaper": cheaper})
     if not record.ledger:
         yield from _untried(record)
+
+
+def _as_altered(tried: Optimization) -> Optimization:
+    """Return a try of an altered run: any of them may have altered it, so none is accepted."""
+    if tried.decision != "accepted":
+        return tried
+    told = {"decision": "rejected", "outcome": Code.RUN_CHANGED.outcome, "code": Code.RUN_CHANGED}
+    return tried.model_copy(update={**told, "reason": f"another program altered the run: {tried.reason}"})
 
 
 def _untried(record: Record) -> Iterator[Optimization]:
@@ -657,7 +698,17 @@ def _untried(record: Record) -> Iterator[Optimization]:
         step = record.steps.get(step_id)
         if planned.role == "candidate" and step is not None and not step.optimizations:
             technique, why = planned.technique or "", planned.why or ""
-            yield Optimization(id=step_id, decision="skipped", reason=step.reason, technique=technique, why=why)
+            failed = any(other.status in ("failed", "timeout") for other in record.steps.values())
+            code = Code.BASE_FAILS if failed else Code.NOT_NEEDED
+            yield Optimization(
+                id=step_id,
+                decision="skipped",
+                outcome=code.outcome,
+                code=code,
+                reason=step.reason,
+                technique=technique,
+                why=why,
+            )
 
 
 NOISIER = 2.0

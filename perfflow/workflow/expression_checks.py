@@ -17,7 +17,7 @@ from perfflow.workflow.model import Stage, Step, as_data
 from perfflow.workflow.roles import role_of
 
 _BRACES = re.compile(r"(?<![${])\{\{-?\s*(?:params|matrix|steps|ops)\b")
-_STAGE_KEYS = ("env", "working-directory", "shell", "timeout")
+_STAGE_KEYS = ("env", "working-directory", "shell", "timeout", "holdout")
 
 
 def check_step(draft: Draft, step: Step, loc: Loc) -> None:
@@ -137,12 +137,20 @@ def _check_names(
         elif root == "ops" and step and step.ops is None and "ops" not in draft.wrong_keys(draft.steps[step.id]):
             message = "the expression uses `ops`, but the step has no key `ops`"
             draft.complain(loc, message, "ops: 1000", find=_in_source(expression, root))
-        elif root == "layout" and step and role_of(step, str(loc[1]), draft.workflow) is not Role.WORK:
-            hint = "use it in a step that builds; it is the number of the code layout to build"
-            message = "`layout.seed` in a step that does not build"
-            draft.complain(loc, message, hint, find=_in_source(expression, root))
+        elif misplaced := _misplaced(draft, root, step, loc):
+            draft.complain(loc, *misplaced, find=_in_source(expression, root))
         elif rest:
             _check_member(draft, expression, (root, *rest), step, loc)
+
+
+def _misplaced(draft: Draft, root: str, step: Step | None, loc: Loc) -> tuple[str, str] | None:
+    """Return the message and the hint for a name that this place cannot use, None if it can."""
+    if root == "layout" and step and role_of(step, str(loc[1]), draft.workflow) is not Role.WORK:
+        hint = "use it in a step that builds; it is the number of the code layout to build"
+        return "`layout.seed` in a step that does not build", hint
+    if root == "holdout" and root not in loc:
+        return "`holdout.file` outside of `holdout`", "use it in `holdout: {run: ...}` of the optimize stage"
+    return None
 
 
 def _check_member(draft: Draft, expression: Expression, path: tuple[str, ...], step: Step | None, loc: Loc) -> None:
@@ -171,8 +179,10 @@ def _members(draft: Draft, root: str, step: Step | None) -> list[str] | None:
         return None if ("params",) in draft.wrong else list(draft.params)
     if root == "steps":
         return None if ("stages",) in draft.wrong else draft.step_names
-    if root == "layout":
+    if root in ("layout", "pair"):
         return ["seed"]
+    if root == "holdout":
+        return ["file"]
     if root != "matrix":
         return None
     if step is None or "matrix" in draft.wrong_keys(draft.steps[step.id]):

@@ -238,7 +238,7 @@ def _require_known(tree: nodes.Node, shown: str) -> None:
                 raise ExpressionError(f"{shown}: unknown {word} `{node.name}`", node.name, hint)
 
 
-ROOTS = ("params", "env", "steps", "matrix", "ops", "run", "machine", "git", "layout")
+ROOTS = ("params", "env", "steps", "matrix", "ops", "run", "machine", "git", "layout", "pair", "holdout")
 """Names with which an expression can start."""
 STATUS_FUNCTIONS = ("success", "failure", "always")
 _SHOWN = 80

@@ -411,6 +411,9 @@ class Stage(WorkflowPart):
     diminishing: Text | None = Field(None, description="optimize: stop below this effect; default: 2%")
     attempts: Count | None = Field(None, description="optimize: attempts of each proposer; default: 3")
     forbid: list[str] | None = Field(None, description="optimize: globs of files that a candidate must not change")
+    allow: list[str] | None = Field(
+        None, description="optimize: globs of files that a candidate may change although `protect` covers them"
+    )
     max_diff: Count | None = Field(None, description="optimize: most lines that a candidate may change")
     check: list[str] | str | None = Field(None, description="optimize: steps that must pass on a candidate")
     ruled_out: dict[str, str] | None = Field(None, description="optimize: technique -> reason why it has no candidate")

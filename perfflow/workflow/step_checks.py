@@ -399,6 +399,9 @@ def _check_patch(draft: Draft, step: Step, loc: Loc) -> None:
 
 def check_candidates(draft: Draft, stage: Stage, loc: Loc) -> None:
     """Check the keys of the optimize stage itself."""
+    if stage.holdout and "holdout.file" not in stage.holdout.run:
+        hint = "run: ./program ${{ holdout.file }}"
+        draft.complain((*loc, "holdout", "run"), "the command does not read `${{ holdout.file }}`", hint)
     for key in _SHARES:
         text = getattr(stage, key)
         if text is None:
@@ -419,6 +422,7 @@ _OF_OPTIMIZE = (
     "diminishing",
     "attempts",
     "forbid",
+    "allow",
     "max_diff",
     "check",
     "ruled_out",

@@ -12,7 +12,9 @@ import pytest
 
 from perfflow.cli.main import COMMANDS, app
 from perfflow.library import search_path
+from perfflow.model.judging import Code, Flag, Outcome
 from perfflow.model.metrics import OUTSIDE, TECHNIQUES
+from perfflow.report import outcomes
 from perfflow.tools.adapter import Adapter, Builder, Profiler, Suite
 from perfflow.workflow.declared_tool import ToolFile
 from perfflow.workflow.model import Stage, Step, Workflow
@@ -61,7 +63,7 @@ def test_the_tables_of_stages_name_all_keys_and_no_other() -> None:
 
 
 def test_the_page_of_commands_names_each_one() -> None:
-    rows = re.findall(r"^\| \[`perfflow (\w+)`\]\(#[\w-]+\) \| (.+) \|$", COMMANDS_PAGE.read_text(), re.MULTILINE)
+    rows = re.findall(r"^\| \[`perfflow ([\w-]+)`\]\(#[\w-]+\) \| (.+) \|$", COMMANDS_PAGE.read_text(), re.MULTILINE)
     assert dict(rows) == COMMANDS
 
 
@@ -139,3 +141,7 @@ def test_the_page_about_tools_names_every_field_and_no_other() -> None:
         assert found == {item.name for item in fields(part)} - SHOWN - {"_", "is_of_file"}, part
     (meaning,) = (text for cell, text in rows(Adapter).items() if cell.strip() == "`profiler`")
     assert set(re.findall(r"`(\w+)`", meaning)) - {"Profiler"} == {item.name for item in fields(Profiler)}
+
+
+def test_each_outcome_code_and_flag_has_its_words() -> None:
+    assert (set(outcomes.OUTCOMES), set(outcomes.CODES), set(outcomes.FLAGS)) == (set(Outcome), set(Code), set(Flag))

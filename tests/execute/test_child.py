@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from perfflow.execute import spawner as spawner_module
-from perfflow.execute.child import MARK, PIPE, ChildExit, Ended, Spawner, StartError, find_program
+from perfflow.execute.child import MARK, PIPE, ChildExit, Ended, Left, Spawner, StartError, find_program
 
 PYTHON = sys.executable
 DEADLINE = 20.0
@@ -391,6 +391,14 @@ def test_cpu_time_of_reaped_grandchildren_counts_and_is_not_the_main_threads(kee
     assert usage.user + usage.system >= 0.2
     assert usage.main_cpu is not None
     assert usage.main_cpu < 0.1
+
+
+def test_cpu_time_of_a_grandchild_that_nobody_waits_for_counts_too(keeper: Spawner) -> None:
+    burn = "import time; end = time.process_time() + 0.2\nwhile time.process_time() < end: pass"
+    ended = "os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)"
+    text = f"import os\npid = os.fork()\nif pid:\n    {ended}\n    os._exit(0)\n{burn}\nos._exit(0)"
+    usage = run(keeper, *python(text), left=Left.NAME).usage
+    assert usage.user + usage.system >= 0.2
 
 
 def test_the_spawner_answers_a_half_read_message_by_ending(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from perfflow.jobs.rejudge.rejudge import rejudge
 from perfflow.model.errors import UserError
+from perfflow.model.judging import Code, Flag, Outcome
 from perfflow.model.result import Optimization, Result
 from perfflow.report.page import taking_over
 from tests.long import rest_long
@@ -99,6 +100,10 @@ def test_what_is_proven_is_kept_and_nothing_remains_of_the_rest(tree: Project) -
     result = tree.run(text)
     found = tried(result)
     assert decisions(result) == dict.fromkeys(found, "rejected") | {"good": "accepted"}
+    codes = {"good": Code.PROVEN, "same": Code.NO_EFFECT, "wrong": Code.CHECK_FAILED, "broken": Code.BUILD_FAILED}
+    assert {name: item.code for name, item in found.items()} == codes | {"trade": Code.MALFORMED}
+    assert all(item.outcome is item.code.outcome for item in found.values() if item.code)
+    assert (found["good"].flags, found["same"].flags) == ([Flag.FIXED_INPUT], [])
     assert found["good"].effect is not None
     assert found["good"].effect.value == pytest.approx(0.2)
     assert (found["good"].before, found["good"].after) == (100, 80)
@@ -113,6 +118,22 @@ def test_what_is_proven_is_kept_and_nothing_remains_of_the_rest(tree: Project) -
     assert tree.git("log", "--format=%s", f"main..{branch}") == "perf: less work (+20.0%)\n"
     assert tree.git("rev-parse", branch).strip() == kept(result)["revision"] == found["good"].revision
     assert change_of(row(result, "fast", "cost")) == pytest.approx(-0.2)
+
+
+def test_what_is_forbidden_is_refused_before_anything_is_built(tree: Project) -> None:
+    more, steps = "    forbid: [costs]\n", ".perfflow/runs/latest/steps/original"
+    found = tried(tree.run(workflow(f"id: good, {cheaper(tree)}", more=more)))["good"]
+    assert (found.code, found.outcome) == (Code.FORBIDDEN_FILE, Outcome.FORBIDDEN)
+    assert not (tree.folder / steps).exists()
+
+
+def test_a_change_of_the_build_and_the_number_of_attempts_are_told(tree: Project) -> None:
+    text = workflow(f"id: good, {patch(tree, 'built', **{'costs': '80' + chr(10) + '100' + chr(10), 'build.rs': 'x'})}")
+    found = [tried(tree.run(text))["good"] for _ in range(2)]
+    first = [Flag.BUILD_SETTINGS, Flag.FIXED_INPUT]
+    # Attempts of earlier runs count. Eight pairs do not bound the effect at the confidence that two ask for.
+    assert [item.attempts for item in found] == [1, 2]
+    assert [item.flags for item in found] == [first, [*first, Flag.MANY_ATTEMPTS]]
 
 
 @pytest.mark.long  # builds and measures in several trees

@@ -124,6 +124,29 @@ def written(folder: Path, found: Start) -> Opened:
     return open_workflow(str(write(found, folder)))
 
 
+@pytest.mark.parametrize(
+    ("files", "command", "checks"),
+    [
+        ({}, "./program", ["same-output"]),
+        ({"Cargo.toml": CARGO, "src/main.rs": ""}, "", ["tests", "same-output"]),
+        ({"Cargo.toml": CARGO, "benches/old.rs": "#[bench]\nfn b() {}\n"}, "", ["tests"]),
+        ({"tests/test_a.py": TEST}, "", ["tests"]),
+        ({"bench.py": SCRIPT}, "", []),
+    ],
+)
+def test_a_first_workflow_can_judge_patches(files: Files, command: str, checks: list[str], tmp_path: Path) -> None:
+    make(tmp_path, files)
+    if not checks:
+        with pytest.raises(UserError, match="not how to check a patch"):
+            start(tmp_path, tmp_path, kind=None, command=command, name="first", patches=True)
+        return
+    opened = written(tmp_path, start(tmp_path, tmp_path, kind=None, command=command, name="first", patches=True))
+    assert opened.problems == ()
+    stages = opened.draft.workflow.stages
+    assert (stages["optimize"].accept, stages["optimize"].forbid) == ("10%", ["workflows/**"])
+    assert [step.id for step in stages["verify"].steps] == checks
+
+
 @pytest.mark.parametrize(("files", "kind", "part"), PROJECTS)
 def test_the_kind_is_told_by_files_and_its_workflow_can_run(
     files: Files, kind: ProjectKind, part: str, tmp_path: Path

@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from perfflow.model.readings import Hotspot
-from perfflow.model.stacks import Frame, Stack, hotspots_of, read_folded, write_folded
+from perfflow.model.stacks import Frame, Stack, callers_and_callees, hotspots_of, read_folded, write_folded
 
 # No deadline, because times of calls mean nothing on a shared machine.
 properties = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -90,6 +90,23 @@ def test_shares_are_of_the_whole_profile_also_where_only_the_top_is_kept() -> No
     shares = {"f29": 30 / 465, "f28": 29 / 465, "f27": 28 / 465}
     assert [(hotspot.location, hotspot.share) for hotspot in kept] == list(shares.items())
     assert len(hotspots_of(leaves, source="perf")) == 20
+
+
+def test_functions_of_the_project_are_hotspots_with_what_they_call() -> None:
+    main, parse, scan = Frame("main", "a.c", 1), Frame("parse", "a.c", 5), Frame("scan", "a.c", 9)
+    memcpy = Frame("memcpy", "/usr/include/string.h", 3)
+    stacks = [((main, parse, scan), 6), ((main, parse, parse, memcpy), 2), ((main,), 2)]
+    inclusive = [(frame, count) for stack, count in stacks for frame in callers_and_callees(stack)]
+    found = hotspots_of([(stack[-1], count) for stack, count in stacks], source="perf", inclusive=inclusive)
+    assert [(spot.location, spot.share, spot.inclusive_share, spot.line) for spot in found] == [
+        ("scan", 0.6, 0.6, 9),
+        ("main", 0.2, 1.0, 1),
+        ("memcpy", 0.2, 0.2, 3),
+        ("parse", 0.0, 0.8, 5),  # it spends nothing itself, and is in each stack once
+    ]
+    # A function that only calls all of the rest says nothing.
+    without = [(stack[-1], count) for stack, count in stacks[:2]]
+    assert "main" not in {spot.location for spot in hotspots_of(without, source="perf", inclusive=inclusive[:6])}
 
 
 @pytest.mark.parametrize("leaves", [[], [(Frame("a"), 0)]])

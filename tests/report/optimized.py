@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from perfflow.model.judging import Code, Flag, Outcome
 from perfflow.model.result import Result
 from tests.report.results import spot, wave
 from tests.verdict.records import criteria, ended, judged, pairs, planned
@@ -26,6 +27,8 @@ index 1111111..2222222 100644
 def attempt(name: str, decision: str, reason: str, **keys: Any) -> dict[str, Any]:
     """Return an entry of the ledger as the optimize stage writes it."""
     known = {"id": name, "technique": "memory", "why": "one malloc per item", "decision": decision, "reason": reason}
+    code = {"accepted": Code.PROVEN, "rejected": Code.NO_EFFECT, "skipped": Code.BOUNDED}[decision]
+    known |= {"outcome": code.outcome, "code": code}
     return known | {"bound": None} | keys
 
 
@@ -66,7 +69,8 @@ STEPS = [
 
 def optimized(**run: Any) -> Result:
     """Return a run with a kept change, kept settings, and each kind of try that is not kept."""
-    slab = attempt("slab", "accepted", "decode +50.0% [+49.0%, +51.0%]", bound=0.6)
+    flags = {"flags": [Flag.MORE_CPU, Flag.MANY_ATTEMPTS], "attempts": 12, "surely": 0.08}
+    slab = attempt("slab", "accepted", "decode +50.0% [+49.0%, +51.0%]", bound=0.6, **flags)
     slab |= measured(0.5, 0.49, 0.51) | change(DIFF, "steps/slab/change.diff")
     lto = attempt("lto", "accepted", "decode +12.5% [+11.0%, +14.0%]", technique="configuration", why="")
     lto |= measured(0.125, 0.11, 0.14) | {"env": {"LTO": "fat", "NAME": 'a "b"'}, "params": {"opt": 3, "fast": True}}
@@ -75,6 +79,7 @@ def optimized(**run: Any) -> Result:
     alike = attempt("ideas.1", "rejected", "same: decode -0.1% [-1.0%, +0.8%]", technique="algorithm", bound=0.25)
     alike |= measured(-0.001, -0.01, 0.008) | change(DIFF + " more\n" * 300, "steps/ideas.1/change.diff")
     wrong = attempt("ideas.2", "rejected", "needs approval: it touches tests/a.c", technique="algorithm", bound=0.25)
+    wrong |= {"outcome": Outcome.FORBIDDEN, "code": Code.FORBIDDEN_FILE}
     wrong |= change("", "steps/ideas.2/change.diff")
     tiny = attempt("simd", "skipped", "its hotspot takes 0.5%", technique="vectorization", bound=0.005)
     events = [

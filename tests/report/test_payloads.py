@@ -13,10 +13,13 @@ from hypothesis import strategies as st
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from perfflow.cli.export_command import FORMATS
+from perfflow.model.errors import UserError
+from perfflow.model.judging import Flag
 from perfflow.model.result import Result
 from perfflow.report import markdown
 from perfflow.report.html import document
 from perfflow.report.payloads import files
+from perfflow.report.payloads.claim import claim_text
 from perfflow.report.payloads.comment import (
     COMMENT_BYTES,
     SUMMARY_BYTES,
@@ -32,7 +35,7 @@ from perfflow.report.payloads.run_log import MOST_HOPS, Hop, earlier_hops, with_
 from perfflow.store.sample_order import TakingOrder
 from tests.report.exported import HEAD, blamed, gated, large
 from tests.report.gated import hostile_gate
-from tests.report.optimized import optimized
+from tests.report.optimized import hostile_ledger, nothing_kept, optimized
 from tests.report.rendered import OWN_HTML, TRICKY, check_inert, screen
 from tests.report.results import JOINED_OR_EACH, everything, single, stored, wave
 from tests.verdict.records import ended, judged, pairs, planned
@@ -276,7 +279,11 @@ def test_many_annotations_come_in_batches() -> None:
     assert all(set(item) == {"output"} and {"title", "summary"} <= set(item["output"]) for item in others)
 
 
-@pytest.mark.parametrize("name", [*JOINED_OR_EACH, *LINES, "n" * 66_000], ids=lambda name: ascii(name[:20]))
+# A page with a name longer than itself takes ten seconds.
+LONGER = pytest.param("n" * 66_000, marks=pytest.mark.long)
+
+
+@pytest.mark.parametrize("name", [*JOINED_OR_EACH, *LINES, LONGER], ids=lambda name: ascii(name[:20]))
 def test_no_name_acts_or_breaks_a_file(name: str) -> None:
     result = hostile_gate(name)
     check_both(result)
@@ -363,3 +370,65 @@ def test_every_format_is_offered() -> None:
     assert tuple(PAYLOADS) == FORMATS
     assert files.junit_text(gated()) == text_of("junit", gated())
     assert UNPROVEN_AS.keys() == {"pass", "fail"}
+
+
+def claim_lines(result: Result, *given: Any) -> dict[str, str]:
+    """Return the items of a claim by the candidate's name."""
+    text = claim_text(result, *given).replace("\\", "")
+    found = re.findall(r"^- `([^`]+)`: (.*)$", text, re.MULTILINE)
+    return dict(found)
+
+
+def test_a_claim_has_its_gain_as_a_factor_and_what_else_is_known() -> None:
+    result = optimized(isolation="bubblewrap")
+    others = ["src/main.c", "tests/a.c", "src2/b.c"]
+    lines = claim_lines(result, "3x", others)
+    assert list(lines) == ["lto", "slab", "level[n=3]"]
+    assert lines["slab"].startswith("claimed 3x; measured 2.00x [1.96x, 2.04x] on `decode` cpu (14 pairs); no other ")
+    assert lines["slab"].endswith("isolation: bubblewrap; 1 file touched, 0 of 2 files outside of src/")
+    assert lines["lto"].endswith("no file touched")
+    assert "claimed" not in claim_lines(result)["slab"]
+    assert claim_lines(result)["slab"].endswith("none outside of src/")
+
+
+@pytest.mark.parametrize(
+    ("decision", "said"), [("same", "no other benchmark moved (1 compared)"), ("regressed", "also")]
+)
+def test_a_claim_says_whether_other_benchmarks_moved(decision: str, said: str) -> None:
+    result = optimized()
+    row = next(row for row in result.benchmarks if row.change)
+    other = row.model_copy(update={"name": "encode", "decision": decision})
+    line = claim_lines(result.model_copy(update={"benchmarks": [row, other]}))["slab"]
+    assert f"; {said}" in line
+    assert ("encode cpu regressed (" in line) is (decision == "regressed")
+
+
+def with_kept(**keys: Any) -> Result:
+    """Return a run whose only kept candidate has these values."""
+    result = optimized()
+    (slab,) = (item for item in result.optimizations if item.id == "slab")
+    return result.model_copy(update={"optimizations": [slab.model_copy(update=keys)]})
+
+
+def test_a_claim_names_flags_and_the_files_of_a_change_without_a_common_folder() -> None:
+    known = with_kept(flags=[Flag.NOT_ISOLATED, Flag.MORE_CPU], files=["src/a.c", "lib/b.c"])
+    line = claim_lines(known)["slab"]
+    assert line.endswith("isolation: none; 2 files touched: src/a.c, lib/b.c; flags: not-isolated, more-cpu")
+
+
+def test_a_gain_of_a_rate_is_the_ratio_of_the_rates() -> None:
+    effect = {"value": 1.0, "low": 0.9, "high": 1.1}
+    rate = Result.model_validate_json(with_kept(metric="throughput").model_dump_json(by_alias=True))
+    (kept,) = rate.optimizations
+    twice = kept.model_copy(update={"effect": type(kept.effect).model_validate(effect) if kept.effect else None})
+    line = claim_lines(rate.model_copy(update={"optimizations": [twice]}))["slab"]
+    assert "measured 2.0x [1.9x, 2.1x] on `decode` throughput" in line
+
+
+def test_a_run_that_kept_nothing_has_no_claim() -> None:
+    with pytest.raises(UserError, match="kept no candidate"):
+        claim_text(nothing_kept())
+
+
+def test_a_claim_about_hostile_names_is_inert() -> None:
+    check_inert(claim_text(hostile_ledger(TRICKY), TRICKY, [TRICKY]))

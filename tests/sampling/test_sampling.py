@@ -495,3 +495,16 @@ def test_fresh_pairs_where_no_layouts_can_be_drawn(world: World, monkeypatch: py
     world.decided(suite.benchmarks, kept=0.3)
     deciding(world, suite.benchmarks[:1], [], math.inf).run()
     assert world.designs("a") == CONFIRMED
+
+
+def test_what_has_no_time_for_enough_layouts_is_judged_as_built(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    # A layout of each side takes a second to make, and 11 pairs or 8 layouts of each side are the fewest that decide.
+    drawn = SimpleNamespace(begin=lambda: 1.0, clear=lambda: None)
+    monkeypatch.setattr(over_layouts, "DrawnLayouts", lambda *_: drawn)
+    monkeypatch.setattr(_Deciding, "_builds", lambda _: {})
+    subjects, told = world.subjects("a"), list[dict[str, Any]]()
+    world.decided(subjects)
+    before = world.sampling.next_number(subjects)
+    deciding(world, subjects, told, time.monotonic() + 7.9).run()
+    assert [item["event"] for item in told] == ["layouts"]
+    assert world.sampling.next_number(subjects) == before

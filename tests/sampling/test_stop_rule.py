@@ -226,6 +226,30 @@ def test_a_goal_is_clear_where_each_of_its_objectives_is(width: float, *, ends: 
     assert rule.decided(A, 11) is ends
 
 
+@pytest.mark.parametrize(
+    ("factor", "goal", "again"),
+    [
+        # The interval is about 5 points wide on each side.
+        (0.85, REACHED, True),
+        (0.83, REACHED, True),
+        (0.94, REACHED, True),
+        (0.8, REACHED, False),
+        (0.89, REACHED, False),
+        (1.0, REACHED, False),
+        (0.85, None, False),
+    ],
+)
+def test_an_interval_that_ends_near_the_goal_gets_the_budget_once_more(
+    factor: float, goal: Goal | None, *, again: bool
+) -> None:
+    rule = rule_of(budget=0.0, goal=goal)
+    rule.start([A])
+    taken(rule, wave(12, 0.04), wave(12, 0.04, factor)[::-1])
+    # Twelve pairs are no interim analysis, so only time ends it.
+    assert [rule.decided(A, 12) for _ in range(2)] == [not again, True]
+    assert rule.stopped["a"] is Stop.BUDGET
+
+
 # -- changes and confirmations
 
 

@@ -14,8 +14,12 @@ import pytest
 from perfflow.model.errors import UserError
 from perfflow.model.result import Gate, Result
 from perfflow.session.perform import result_of_events
+from perfflow.session.session import RunSession, users_tree
+from perfflow.session.steps.by_role import performer_of
+from perfflow.session.steps.check import acceptable
+from perfflow.store import run_folder
 from perfflow.store.result_file import read, to_text
-from tests.session.project import Project, flow, row, samples, step
+from tests.session.project import ProgressRecorder, Project, flow, row, samples, step
 
 COUNTING = """#!/usr/bin/env python3
 import sys
@@ -257,6 +261,31 @@ def compared_outputs(project: Project, command: str, options: str, keys: str) ->
     return found.status, result.verdict, found.detail
 
 
+@pytest.mark.parametrize(
+    ("options", "actual", "differs"),
+    [
+        ("", "1 x\n", ""),
+        ("", "1.1 x\n", "line 1: expected '1 x', got '1.1 x'"),
+        ("with: {absolute: 0.2}", "1.1 x\n", ""),
+        ("with: {check: grep -q x}", "2 x\n", ""),
+        ("with: {check: grep -q x}", "2 y\n", "`check` exited with 1"),
+        ("with: {check: grep -q x, expected: baseline}", "2 x\n", "line 1: expected '1 x', got '2 x'"),
+    ],
+)
+def test_what_a_measured_process_prints_is_judged_by_the_rules_of_its_checks(
+    project: Project, options: str, actual: str, differs: str
+) -> None:
+    check = f"{{id: same, uses: same-output, benchmark: one, {options}}}" if options else "{id: other, run: ls}"
+    opened = project.open(flow(baseline="{id: one, run: echo 1 x}", verify=check))
+    with run_folder.create(opened.root, None) as folder:
+        session = RunSession(users_tree(opened, folder, 1), folder, ProgressRecorder(), performer_of)
+        try:
+            found = acceptable(session, session.context.plan.by_id["one"], b"1 x\n", actual.encode())
+        finally:
+            session.close()
+    assert found == differs
+
+
 EMPTY = "both outputs are empty, so the comparison proves nothing"
 WANT = "expected: want"
 FILE = "shell: true, files: [out]"
@@ -289,10 +318,20 @@ FILE = "shell: true, files: [out]"
         ("'true'", "", "candidate: 'true'", "failed", f"candidate: {EMPTY}"),
         ("'true'", "allow-empty: true", "candidate: 'true'", "passed", "3 outputs the same as the baseline's"),
         ("'true'", "expected: none", "candidate: 'true'", "failed", f"baseline: {EMPTY}"),
+        ("date +%N", "check: grep -q .", "candidate: date +%s%N", "passed", "6 outputs right by `check`"),
+        ("echo 1", "check: sh want-1", "candidate: echo 2", "failed", "candidate: `check` exited with 4: not 1"),
+        ("echo 1.1 x", f"{WANT}, absolute: 0.2, check: grep -q y", "", "failed", "baseline: `check` exited with 1"),
+        ("echo 1.1 x", f"{WANT}, check: grep -q x", "", "failed", "expected '1.0 x'"),
+        ("echo 1.1 x", f"{WANT}, absolute: 0.2, check: grep -q x", "", "passed", "want; 3 outputs right by `check`"),
     ],
 )
 def test_same_output(project: Project, command: str, options: str, keys: str, status: str, detail: str) -> None:
-    for name, text in {"want": "1.0 x\n", "none": "", "now-and-then": NOW_AND_THEN}.items():
+    for name, text in {
+        "want": "1.0 x\n",
+        "none": "",
+        "want-1": "grep 1 || { echo not 1; exit 4; }\n",
+        "now-and-then": NOW_AND_THEN,
+    }.items():
         project.write(name, text)
     found = compared_outputs(project, command, options, keys)
     assert found[:2] == (status, "pass" if status == "passed" else "fail")
@@ -324,9 +363,14 @@ def test_files_that_a_program_writes_are_compared(
     assert detail in found[2]
 
 
-@pytest.mark.parametrize("options", ["", "expected: none.txt"])
-def test_same_output_with_nothing_to_compare_is_an_error(project: Project, options: str) -> None:
-    assert compared_outputs(project, "echo 1", options, "")[1] == "error"
+def test_same_output_without_its_expected_file_is_an_error(project: Project) -> None:
+    assert compared_outputs(project, "echo 1", "expected: none.txt", "")[1] == "error"
+
+
+def test_a_program_alone_must_agree_with_itself(project: Project) -> None:
+    assert compared_outputs(project, "echo 1", "", "") == ("passed", "pass", "1 output the same as the baseline's")
+    varies = compared_outputs(project, "echo x >> seen; wc -l < seen", "", "")
+    assert varies[:2] == ("failed", "fail")
 
 
 def test_interrupted_while_sampling_keeps_the_samples_and_never_passes(project: Project) -> None:

@@ -36,12 +36,13 @@ stages:
 
 
 def _edit_opening(folder: Path, edit: Callable[[dict[str, Any]], None]) -> Path:
-    """Edit the first event of a run."""
+    """Edit the first event of a run, and write all without their chain, as earlier versions did."""
     events = folder / "events.jsonl"
-    opening, *others = events.read_text().splitlines(keepends=True)
-    told = json.loads(opening)
-    edit(told)
-    events.write_text("".join([json.dumps(told) + "\n", *others]))
+    told = [json.loads(line) for line in events.read_text().splitlines()]
+    edit(told[0])
+    for event in told:
+        del event["chain"]
+    events.write_text("".join(json.dumps(event) + "\n" for event in told))
     return events
 
 

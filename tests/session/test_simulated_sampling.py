@@ -35,6 +35,7 @@ from perfflow.tools.adapter import Pace, samples_of_pace
 from perfflow.verdict import targets
 from perfflow.verdict.comparison import compare
 from perfflow.verdict.decide import rule
+from tests.long import rest_long
 
 CRITERIA = Criteria()
 LOOKS = [pairs for pairs, _ in SCHEDULES[Design.LOOKS]]
@@ -123,8 +124,9 @@ def test_at_a_noise_of_three_percent_a_suite_is_decided_in_few_pairs(plan: Plan)
         assert counts[SUITE * 9 // 10] <= 28
 
 
-def test_hardly_any_suite_of_unchanged_benchmarks_has_a_change(plan: Plan) -> None:
-    assert sum(len(sampled_suite(plan, 0.02, {}, seed)[1]) for seed in range(20)) == 0
+@pytest.mark.parametrize("suites", rest_long([7, 20]))
+def test_hardly_any_suite_of_unchanged_benchmarks_has_a_change(plan: Plan, suites: int) -> None:
+    assert sum(len(sampled_suite(plan, 0.02, {}, seed)[1]) for seed in range(suites)) == 0
 
 
 def test_a_suite_of_slow_processes_is_decided_by_a_few_runs_of_each(plan: Plan) -> None:
@@ -176,8 +178,8 @@ def rounds_of(record: Record) -> int:
     return len(record.series["b", "time"].readings(Side.BASELINE))
 
 
-def test_a_target_at_its_very_bound_is_seldom_called_met_or_not_met(plan: Plan) -> None:
-    trials = 150
+@pytest.mark.parametrize("trials", rest_long([50, 150]))
+def test_a_target_at_its_very_bound_is_seldom_called_met_or_not_met(plan: Plan, trials: int) -> None:
     said = Counter(measured(plan, ("time p50", "<1s"), (Side.BASELINE,), 1.0, seed, 500)[0] for seed in range(trials))
     # 2.5% on each side for the interval at the end, and a little for the interim analyses.
     for word in ("met", "not met"):
@@ -256,7 +258,7 @@ def resumed(plan: Plan, names: list[str], noise: float, before: Sequence[Event])
 
 
 # Each example takes half a second.
-@settings(max_examples=int(os.environ["PERFFLOW_FUZZ_EXAMPLES"]) // 4)
+@settings(max_examples=int(os.environ["PERFFLOW_FUZZ_EXAMPLES"]) // 8)
 @given(st.sampled_from([1, 2, MANY + 1]), st.sampled_from([0.002, 0.02, 0.04]), st.floats(0, 1))
 def test_wherever_it_is_cut_a_sampling_ends_as_if_it_had_not_been(
     plan: Plan, benchmarks: int, noise: float, share: float
@@ -267,7 +269,7 @@ def test_wherever_it_is_cut_a_sampling_ends_as_if_it_had_not_been(
 
 
 @given(st.integers(1, 3), st.sampled_from([0.002, 0.02, 0.05]), st.floats(0, 1))
-@settings(max_examples=6)
+@settings(max_examples=int(os.environ["PERFFLOW_FUZZ_EXAMPLES"]) // 20)
 def test_blocks_of_expensive_programs_are_gone_on_with(plan: Plan, benchmarks: int, noise: float, share: float) -> None:
     names = [f"b{number}" for number in range(benchmarks)]
     with pytest.MonkeyPatch.context() as patched:

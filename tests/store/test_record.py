@@ -51,6 +51,15 @@ def test_what_one_side_alone_has_is_kept_as_its_own() -> None:
         assert series.readings(other) == []
 
 
+@pytest.mark.parametrize(("layouts", "as_built"), [(10, True), (11, False)])
+def test_too_few_pairs_with_code_layouts_leave_the_decision_to_what_was_built(layouts: int, *, as_built: bool) -> None:
+    drawn = pairs("b", [1.0] * layouts, [3.0] * layouts)
+    drawn = [event | {"design": "layouts", "layout": number} for number, event in enumerate(drawn, 1)]
+    told = {"event": "layouts", "step": "b", "benchmark": "", "reason": "time was over"}
+    series = record(*pairs("b", [1.0] * 20, [2.0] * 20), *drawn, told).series["b", "time"]
+    assert (series.built is None, set(values(series.readings(CANDIDATE)))) == (as_built, {2.0 if as_built else 3.0})
+
+
 def test_a_profile_of_two_sides_of_which_one_has_nothing() -> None:
     events = [ended("p", readings={"baseline": [reading("heap_peak", 5.0)], "candidate": []})]
     series = record(*events, steps=[planned("p", role="profile", benchmark="b")]).series["b", "heap_peak"]

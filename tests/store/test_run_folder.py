@@ -7,6 +7,7 @@ import multiprocessing
 import os
 import signal
 import tempfile
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from hypothesis import strategies as st
 
 from perfflow.model.errors import UserError
 from perfflow.store import run_folder
+from perfflow.store.event_chain import Chain, chain_of
 from perfflow.store.run_folder import RunFolder, events, file_name, write_text
 
 
@@ -157,3 +159,81 @@ def test_stored_runs_are_found_by_id_path_or_file(tmp_path: Path) -> None:
     assert run_folder.find(tmp_path, str(made.path / "result.json")) == made.path
     with pytest.raises(UserError, match="no run found"):
         run_folder.find(tmp_path, "none")
+
+
+def lines_of(path: Path) -> list[bytes]:
+    return (path / "events.jsonl").read_bytes().splitlines(keepends=True)
+
+
+def test_each_line_is_bound_to_all_before_it(tmp_path: Path) -> None:
+    with RunFolder(tmp_path, "r") as made:
+        for number in range(3):
+            made.append({"n": number})
+        assert made.altered_line() == 0
+        assert chain_of(lines_of(tmp_path)).head == made.chain
+    for number, line in enumerate(lines_of(tmp_path), 1):
+        for place in range(len(line)):
+            lines = lines_of(tmp_path)
+            lines[number - 1] = line[:place] + bytes([line[place] ^ 1]) + line[place + 1 :]
+            # Without its key, the first line counts as one of an earlier version, which the second one binds.
+            assert chain_of(lines).broken in ((1, 2) if number == 1 else (number,))
+
+
+def forged(lines: Iterable[bytes], number: int) -> bytes:
+    """Return the lines with another value in one of them, and a chain that fits."""
+    chain, text = Chain(), b""
+    for at, line in enumerate(lines):
+        event = json.loads(line)
+        del event["chain"]
+        chain, made = chain.linked(json.dumps({"n": -1} if at == number else event, separators=(",", ":")).encode())
+        text += made
+    return text
+
+
+@pytest.mark.parametrize("number", [0, 2])
+def test_lines_with_a_chain_made_anew_are_not_those_that_were_written(tmp_path: Path, number: int) -> None:
+    with RunFolder(tmp_path, "r") as made:
+        for value in range(3):
+            made.append({"n": value})
+        (tmp_path / "events.jsonl").write_bytes(forged(lines_of(tmp_path), number))
+        assert chain_of(lines_of(tmp_path)).broken == 0
+        assert made.altered_line() == 3
+        made.append({"n": 4})
+        assert made.altered_line() == 4
+
+
+def test_a_line_that_was_there_only_for_a_while_is_found_at_the_next_event(tmp_path: Path) -> None:
+    with RunFolder(tmp_path, "r") as made:
+        made.append({"n": 0})
+        before = (tmp_path / "events.jsonl").read_bytes()
+        (tmp_path / "events.jsonl").write_bytes(before + b'{"n": 9}\n')
+        made.append({"n": 1})
+        lines = lines_of(tmp_path)
+        (tmp_path / "events.jsonl").write_bytes(lines[0] + lines[2])
+        assert made.altered_line() == 2
+
+
+def test_the_chain_goes_on_when_a_run_is_resumed_and_a_broken_one_is_refused(tmp_path: Path) -> None:
+    with RunFolder(tmp_path, "r") as made:
+        made.append({"event": "run", "run": {"id": "r"}})
+    with (tmp_path / "events.jsonl").open("ab") as stream:
+        stream.write(b'{"event":"sam')
+    with run_folder.reopen(tmp_path) as again:
+        again.append({"n": 1})
+        assert again.altered_line() == 0
+    content = (tmp_path / "events.jsonl").read_bytes()
+    (tmp_path / "events.jsonl").write_bytes(content.replace(b'"n":1', b'"n":2'))
+    with pytest.raises(UserError, match=r"events\.jsonl:2: not what perfflow wrote"):
+        run_folder.reopen(tmp_path)
+
+
+def test_events_of_an_earlier_version_are_bound_by_the_first_line_with_a_hash(tmp_path: Path) -> None:
+    (tmp_path / "events.jsonl").write_text('{"event":"run","run":{"id":"r"}}\n{"n":0}\n')
+    with run_folder.reopen(tmp_path) as again:
+        again.append({"n": 1})
+        assert again.altered_line() == 0
+    lines = lines_of(tmp_path)
+    assert chain_of(lines).broken == 0
+    lines[1] = b'{"n":5}\n'
+    assert chain_of(lines).broken == 3
+    assert chain_of([*lines_of(tmp_path), b'{"n":2}\n']).broken == 4

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from perfflow.tools import adapter
+from tests.kept import built_once
 from tests.tools.crates.hot_workspace import hot_workspace
 from tests.tools.harness import EXAMPLES, GO_MODULE, PROGRAMS, build_catch2, build_nanobench, compiler
 
@@ -16,27 +17,37 @@ from tests.tools.harness import EXAMPLES, GO_MODULE, PROGRAMS, build_catch2, bui
 @pytest.fixture(scope="session")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, str]:
     """Return the path of each compiled program by its name."""
-    folder = tmp_path_factory.mktemp("built")
-    sources = [source for source in sorted(PROGRAMS.iterdir()) if source.suffix in {".c", ".cpp", ".rs"}]
-    return {source.stem: _compile(source, folder / source.stem) for source in sources if source.stem != "gbench"}
+    sources = {each.stem: each for each in sorted(PROGRAMS.iterdir()) if each.suffix in {".c", ".cpp", ".rs"}}
+    del sources["gbench"]
+
+    def build(folder: Path) -> None:
+        for name, source in sources.items():
+            _compile(source, folder / name)
+
+    folder = built_once(tmp_path_factory, "programs", build)
+    return {name: str(folder / name) for name in sources}
 
 
 @pytest.fixture(scope="session")
 def gbench(tmp_path_factory: pytest.TempPathFactory) -> str:
     """Return the path of the compiled benchmarks of Google Benchmark."""
-    return _compile(PROGRAMS / "gbench.cpp", tmp_path_factory.mktemp("gbench") / "gbench", "-DBROKEN")
+
+    def build(folder: Path) -> None:
+        _compile(PROGRAMS / "gbench.cpp", folder / "gbench", "-DBROKEN")
+
+    return str(built_once(tmp_path_factory, "gbench", build) / "gbench")
 
 
 @pytest.fixture(scope="session")
 def catch2_odd(tmp_path_factory: pytest.TempPathFactory) -> str:
     """Return the path of the compiled benchmarks of Catch2."""
-    return build_catch2(tmp_path_factory.mktemp("catch2"))
+    return str(built_once(tmp_path_factory, "catch2", build_catch2) / "catch2_odd")
 
 
 @pytest.fixture(scope="session")
 def nanobench_odd(tmp_path_factory: pytest.TempPathFactory) -> str:
     """Return the path of the compiled benchmarks of nanobench."""
-    return build_nanobench(tmp_path_factory.mktemp("nanobench"))
+    return str(built_once(tmp_path_factory, "nanobench", build_nanobench) / "nanobench_odd")
 
 
 @pytest.fixture(scope="session")

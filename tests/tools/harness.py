@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -51,12 +52,16 @@ def compiler(source: Path, target: Path) -> list[str]:
 
 
 def build_catch2(folder: Path) -> str:
-    """Build the benchmarks of Catch2; return the program. Its main takes many seconds to compile with optimization."""
+    """Build the benchmarks of Catch2; return the program.
+
+    Its main takes many seconds to compile with optimization, and g++ takes twice as long as clang.
+    """
     source = "catch2_odd.cpp"
     version_3 = Path("/usr/include/catch2/catch_all.hpp").exists()
     libraries = ["-lCatch2Main", "-lCatch2"] if version_3 else [str(folder / "main.o")]
     if not version_3:
-        subprocess.run(["c++", "-O0", "-c", "-DMAIN", source, "-o", str(folder / "main.o")], cwd=CPP, check=True)
+        faster = shutil.which("clang++") or "c++"
+        subprocess.run([faster, "-O0", "-c", "-DMAIN", source, "-o", str(folder / "main.o")], cwd=CPP, check=True)
     subprocess.run(["c++", "-O1", "-g", source, "-o", str(folder / "catch2_odd"), *libraries], cwd=CPP, check=True)
     return str(folder / "catch2_odd")
 

@@ -151,7 +151,7 @@ def test_py_spy_names_with_parentheses_and_processes_with_semicolons(tmp_path: P
     )
     parsed = _py_spy(tmp_path, raw, stderr=WROTE % 7)
     spots = [(spot.location, spot.file, spot.line) for spot in parsed.hotspots]
-    assert spots == [("[libc.so.6]", "", 0), ("f", "/a (b)/c.py", 8)]
+    assert spots == [("[libc.so.6]", "", 0), ("f", "/a (b)/c.py", 8), ("<module>", "/a (b)/c.py", 7)]
     assert (tmp_path / "stacks.folded").read_text() == (
         "PyEval (libpython.so);[libc.so.6] 100\nprocess: python -c a: b c;process: x;<module> (c.py);f (c.py) 100\n"
     )

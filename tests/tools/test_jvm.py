@@ -61,6 +61,7 @@ def test_what_an_operation_allocates_is_measured_apart(tmp_path: Path) -> None:
     assert allocated["WordsBench.index/n=10"] > 100
 
 
+@pytest.mark.long  # builds with Maven twice; CI runs the jar that scripts/install built
 def test_the_jar_of_an_earlier_build_is_never_measured(tmp_path: Path) -> None:
     project = maven_project(tmp_path / "project")
     built = _built(tmp_path / "first", project=str(project), flags="-o")

@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -254,14 +253,11 @@ def on_path(mojo: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", PATH)
 
 
-@pytest.fixture(scope="module")
-def programs(mojo: str, tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, str]:
-    """Return the path of each program, built once, by the name of its source."""
-    folder = tmp_path_factory.mktemp("mojo")
-    for source in (SUMS, REPORTS):
-        argv = [mojo, "build", "-O3", "-o", str(folder / source.stem), str(source)]
-        subprocess.run(argv, check=True, timeout=900, env={**os.environ, "PATH": PATH})
-    return {source.stem: str(folder / source.stem) for source in (SUMS, REPORTS)}
+def _built(mojo: str, source: Path, folder: Path) -> str:
+    """Return the path of the program of a source, which takes many seconds to build."""
+    argv = [mojo, "build", "-O3", "-o", str(folder / source.stem), str(source)]
+    subprocess.run(argv, check=True, timeout=900, env={**os.environ, "PATH": PATH})
+    return str(folder / source.stem)
 
 
 @pytest.mark.usefixtures("on_path")
@@ -280,8 +276,8 @@ def test_a_source_is_built_and_measured(tmp_path: Path) -> None:
 
 @pytest.mark.long  # compiles twice
 @pytest.mark.usefixtures("on_path")
-def test_reports_and_a_single_one(tmp_path: Path, programs: Mapping[str, str]) -> None:
-    program = programs[REPORTS.stem]
+def test_reports_and_a_single_one(tmp_path: Path, mojo: str) -> None:
+    program = _built(mojo, REPORTS, tmp_path)
     both = parsed_of(run("mojo-bench", tmp_path / "both", program))
     assert [reading.benchmark for reading in both.readings] == ["scale", "scale, all batches"]
     alone = parsed_of(run("mojo-bench", tmp_path / "alone", program, args=["once"]))
@@ -301,9 +297,9 @@ def test_an_older_dialect_is_refused_with_what_helps(case: str, tmp_path: Path) 
 
 
 @pytest.mark.usefixtures("on_path")
-def test_variants_of_one_program_each_in_a_process_of_its_own(tmp_path: Path, programs: Mapping[str, str]) -> None:
+def test_variants_of_one_program_each_in_a_process_of_its_own(tmp_path: Path, mojo: str) -> None:
     step: dict[str, Any] = {"id": "sums", "uses": "mojo-bench"}
-    step |= {"with": {"command": programs[SUMS.stem], "list-with": "--list", "only-with": "--only"}}
+    step |= {"with": {"command": _built(mojo, SUMS, tmp_path), "list-with": "--list", "only-with": "--only"}}
     step |= {"variants": {"baseline": "*/scalar", "candidate": "*/simd"}, "benchmark": "*", "runs": 3}
     done, result = _run(tmp_path, [step])
     # Three pairs are too few for a result.

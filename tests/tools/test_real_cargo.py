@@ -229,6 +229,7 @@ def test_a_folder_without_a_manifest(crate: Path, tmp_path: Path) -> None:
     assert "could not find `Cargo.toml`" in _why(crate, tmp_path, bench="odd")
 
 
+@pytest.mark.long  # cheaper tests in this file run the same tool
 def test_a_benchmark_that_panics(crate: Path, tmp_path: Path) -> None:
     env = {"HOT_PANIC": "1"}
     call = replace(_built(crate, tmp_path, env, bench="odd", filter="panics"), chosen=("panics",))
@@ -376,6 +377,7 @@ def test_an_iteration_costs_the_same_every_time_and_nothing_but_itself(crate: Pa
         assert 6_000 <= first <= 30_000, name
 
 
+@pytest.mark.long  # cheaper tests in this file run the same tool
 @needs_valgrind
 def test_an_iteration_of_libtest(crate: Path, tmp_path: Path) -> None:
     call = _counting(crate, tmp_path, "mixes", bench="plain", filter="mixes")

@@ -240,6 +240,7 @@ def test_scalene_names_decorated_functions_and_modules(tmp_path: Path, monkeypat
     assert parsed.hotspots[0].file == str(tmp_path / "pkg" / "work.py")
 
 
+@pytest.mark.long  # its contract and its time by function run scalene in CI
 @pytest.mark.parametrize("memory", rest_long([False, True]))
 def test_the_program_sees_what_it_sees_without_scalene(memory: bool, tmp_path: Path) -> None:
     (tmp_path / "shown.py").write_text(SHOWN)
@@ -255,12 +256,14 @@ def test_the_program_sees_what_it_sees_without_scalene(memory: bool, tmp_path: P
     assert [place for place in path if "/scalene" not in place] == wanted[1]
 
 
+@pytest.mark.long  # its contract and its time by function run scalene in CI
 @pytest.mark.parametrize("memory", rest_long([False, True]))
 def test_scalene_of_a_program_that_exits_with_nothing_has_not_failed(memory: bool, tmp_path: Path) -> None:
     (tmp_path / "main.py").write_text("import sys\nfor n in range(9_000_000): n * n\nsys.exit()\n")
     parsed_of(run("scalene", tmp_path, PYTHON, str(tmp_path / "main.py"), memory=memory))
 
 
+@pytest.mark.long  # its contract and its time by function run scalene in CI
 @pytest.mark.parametrize("how", rest_long(["raises", "is killed", "is missing"]))
 def test_scalene_of_a_program_that_fails(how: str, tmp_path: Path) -> None:
     words = ("missing.py",) if how == "is missing" else (COPIES_PY, "20", how)
@@ -284,6 +287,7 @@ def test_scalene_of_an_interrupted_program_is_not_believed(tmp_path: Path) -> No
 NO_SAMPLE = "took no sample of the program's own code"
 
 
+@pytest.mark.long  # its contract and its time by function run scalene in CI
 @pytest.mark.parametrize(
     ("words", "rate", "status", "reason"),
     [

@@ -148,6 +148,7 @@ def test_own_timer(benchmark): benchmark(work)
 """
 
 
+@pytest.mark.long  # cheaper tests in this file run the same tool
 def test_pytest_benchmark_by_three_clocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "speed.py").write_text(CLOCKS)
@@ -528,6 +529,7 @@ def test_pyperf_runs_those_chosen_briefly_in_the_order_of_the_script(chosen: tup
         assert list(found.items()) == [(name, count) for name in IN_SCRIPT if name in chosen]
 
 
+@pytest.mark.long  # cheaper tests in this file run the same tool
 def test_pyperf_by_three_clocks(tmp_path: Path) -> None:
     (tmp_path / "bench.py").write_text(
         "import asyncio, time, pyperf\n"
@@ -565,6 +567,7 @@ def test_pyperf_runs_briefly_in_one_process(tmp_path: Path) -> None:
     assert (tmp_path / "started").read_text() == "x"
 
 
+@pytest.mark.long  # cheaper tests in this file run the same tool
 @pytest.mark.parametrize("brief", rest_long([True, False]))
 def test_pyperf_measures_the_first_of_two_benchmarks_of_one_name(brief: bool, tmp_path: Path) -> None:
     (tmp_path / "bench.py").write_text("import pyperf\nr = pyperf.Runner()\nfor n in 'aba': r.timeit(n, 'pass')\n")
@@ -575,6 +578,7 @@ def test_pyperf_measures_the_first_of_two_benchmarks_of_one_name(brief: bool, tm
     assert "the script has two benchmarks called a; only the first is measured" in parsed.warnings
 
 
+@pytest.mark.long  # cheaper tests in this file run the same tool
 def test_pyperf_hands_the_environment_on(tmp_path: Path) -> None:
     call = _call(
         "pyperf", tmp_path, stmt="len(HOME)", setup="import os; HOME = os.environ['OF_A_CANDIDATE']", args=SHORT

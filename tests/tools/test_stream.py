@@ -312,7 +312,7 @@ def _instructions(program: Path, function: str) -> list[str]:
 
 
 @pytest.mark.skipif(not X86, reason="instructions of x86_64")
-@pytest.mark.parametrize("set_", rest_long(SETS, keep=4))
+@pytest.mark.parametrize("set_", rest_long(SETS, keep=2))
 @pytest.mark.parametrize("compiler", COMPILERS)
 def test_every_chain_is_packed_and_none_is_folded_away(compiler: str, set_: str, tmp_path: Path) -> None:
     flags, packed, register = SETS[set_]

@@ -252,12 +252,14 @@ def test_files_that_a_cache_of_ci_brought_back_are_not_written_again(repository:
 def test_any_slot_may_be_that_of_the_base(root: Path, repository: Repository, slots: Slots) -> None:
     trees = [repository.tree(commit(root, f"{number}", {"number": str(number)})) for number in range(5)]
 
+    letters = {slot.path.name: letter for slot, letter in zip(slots.every, "abc", strict=True)}
+
     def pair(base: int, head: int) -> str:
         found = slots.pair(Kept(trees[base], "baseline", str(base)), Kept(trees[head], "candidate", str(head)))
         for slot, number, side in zip(found, (base, head), ("baseline", "candidate"), strict=True):
             slot.switch(trees[number])
             slot.keep(Kept(trees[number], side, str(number), "2026-01-01T00:00:00Z"))
-        return "".join(slot.path.name for slot in found)
+        return "".join(letters[slot.path.name] for slot in found)
 
     # A series: the head is the next base, and the next head is built where the first base was.
     assert [pair(0, 1), pair(1, 2), pair(2, 3)] == ["ab", "ba", "ab"]

@@ -10,10 +10,21 @@ from typing import Any
 import pytest
 
 from perfflow.model.criteria import Criteria, Thresholds
-from perfflow.model.readings import Side
+from perfflow.model.judging import Code, Flag
+from perfflow.model.readings import Design, Side
 from perfflow.stats.paired_test import Interval
 from perfflow.verdict import acceptance
-from perfflow.verdict.acceptance import Acceptance, Goal, accept, clear, deciding_rows, effect_of, goal_of, is_reached
+from perfflow.verdict.acceptance import (
+    Acceptance,
+    Goal,
+    accept,
+    clear,
+    deciding_rows,
+    effect_of,
+    goal_of,
+    is_reached,
+    more_pairs,
+)
 from perfflow.verdict.gating import compared
 from tests.report import optimized
 from tests.verdict.comparisons import moved
@@ -117,8 +128,10 @@ def test_only_objectives_reach_a_goal() -> None:
     ("objective", "guard", "bounds"),
     [
         # Shares, up is better. 10% is excluded or proven, and so is a regression of 5%.
-        (True, True, [(-0.04, 0.09), (0.101, 0.3), (-0.05, 0.05), (-0.05, 0.0), (-0.1, -0.051), (-0.06, -0.045)]),
+        (True, True, [(-0.04, 0.079), (0.121, 0.3), (-0.05, 0.05), (-0.05, 0.0), (-0.1, -0.051), (-0.06, -0.045)]),
         (False, True, [(0.1, 0.3), (0.0, 0.1)]),
+        # An end within 2 points of the goal asks for a second look, on either side of it.
+        (False, True, [(0.101, 0.3), (0.119, 0.3), (-0.04, 0.09), (0.0, 0.081)]),
         # The guard is open: a regression of 5% is neither proven nor excluded.
         (False, False, [(-0.06, 0.06), (-0.15, -0.05)]),
         # A half-width of 0.5%, or of half the threshold.
@@ -192,9 +205,12 @@ def test_what_is_kept(changes: Any, goal: Goal, row: str | None, reason: str, ac
 @pytest.mark.parametrize("identical", [False, True])
 def test_one_that_executes_the_same_files_says_so(*, identical: bool) -> None:
     found = candidate({("b", "time"): faster(0.0, 0.003)}, identical=identical)
-    assert (found.reason, found.same_files) == ("same: b 0.0% [-0.3%, +0.3%]", identical)
+    assert (found.reason, found.code) == (
+        "same: b 0.0% [-0.3%, +0.3%]",
+        Code.SAME_FILES if identical else Code.NO_EFFECT,
+    )
     open_still = candidate({("b", "time"): faster(0.0, 0.5)}, identical=identical)
-    assert (open_still.reason[:12], open_still.same_files) == ("unproven: b ", False)
+    assert (open_still.reason[:12], open_still.code) == ("unproven: b ", Code.NOT_PROVEN)
 
 
 @pytest.mark.parametrize(
@@ -226,24 +242,77 @@ OTHER = {("c", "cpu"): faster(0.0), ("c", "time"): faster(0.0)}
         # Only the clocks of the objective itself contradict its gain.
         (GAIN | OTHER, (("**", ""),), True),
         (WAITS | OTHER, (("**", ""),), False),
-        # A clock that the workflow names needs no other.
-        (WAITS, (("b", "cpu"),), True),
+        # Also one that the workflow asks for: CPU time of a child that nobody waits for is not counted.
+        (WAITS, (("b", "cpu"),), False),
         (WAITS, (("b", ""),), False),
         (WAITS, (("b", "time"),), False),
         (WAITS, (("b", "time"), ("c", "cpu")), False),
-        (WAITS, (("b", "time"), ("b", "cpu")), True),
+        (WAITS, (("b", "time"), ("b", "cpu")), False),
     ],
 )
 def test_a_clock_that_contradicts_the_gain_of_the_chosen_one(changes: Any, objectives: Any, accepted: bool) -> None:
     found = candidate(changes, Goal(objectives, ("**",) if "**" in objectives[0] else (), 0.1))
-    assert found.accepted is accepted
+    assert found.code is (Code.PROVEN if accepted else Code.CLOCKS_DISAGREE)
     assert accepted or found.reason.startswith("unproven: cpu shows -30.0%,")
 
 
+def test_threads_that_take_more_cpu_time_are_kept_and_say_so() -> None:
+    several = {("b", "time"): faster(0.4), ("b", "cpu"): faster(-0.2), ("b", "main_share"): faster(0.5)}
+    found = candidate(several, Goal((("b", "time"),), ("**",), 0.1))
+    assert (found.code, found.row and found.row.metric.name) == (Code.PROVEN, "time")
+    assert found.flags == (Flag.MORE_CPU,)
+    assert candidate(GAIN, Goal((("b", "cpu"),), (), 0.1)).flags == ()
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "code"),
+    [
+        # What is entirely below the goal needs no more time, nor what is known to half a percent.
+        (0.03, 0.1, Code.NO_EFFECT),
+        (0.03, 0.101, Code.NOT_PROVEN),
+        (0.1, 0.3, Code.NOT_PROVEN),
+        (0.096, 0.1055, Code.NO_EFFECT),
+        (-0.04, -0.02, Code.NO_EFFECT),
+    ],
+)
+def test_only_what_more_time_could_decide_is_not_proven(low: float, high: float, code: Code) -> None:
+    middle = (low + high) / 2
+    found = candidate({("b", "time"): Interval(-middle, -high, -low)})
+    assert (found.code, found.accepted) == (code, False)
+
+
+def test_the_code_of_what_was_lost_or_got_worse() -> None:
+    assert candidate({("b", "time"): faster(0.3), ("c", "time"): None}).code is Code.NOT_MEASURED
+    assert candidate({("b", "time"): faster(0.3), ("c", "time"): faster(-0.3)}).code is Code.REGRESSED
+    assert candidate({("b", "time"): UNKNOWN}).code is Code.NO_OBJECTIVE
+
+
+@pytest.mark.parametrize(
+    ("estimate", "low", "high", "pairs", "design", "more"),
+    [
+        # Twice as near needs four times the pairs: the next analysis with at least so many.
+        (0.15, 0.05, 0.25, 11, Design.LOOKS, 64 - 11),
+        (0.3, 0.05, 0.55, 11, Design.LOOKS, 20 - 11),
+        (0.3, -math.inf, math.inf, 5, Design.LOOKS, 11 - 5),
+        (0.15, 0.05, 0.25, 28, Design.LAYOUTS, None),
+        # At the goal itself, until half a percent is known; then no number decides.
+        (0.1, 0.08, 0.12, 64, Design.LOOKS, 1024 - 64),
+        (0.1, 0.0, 0.2, 64, Design.LOOKS, None),
+        (0.15, 0.05, 0.25, 8, Design.FIXED, None),
+    ],
+)
+def test_how_many_more_pairs_would_decide(
+    estimate: float, low: float, high: float, pairs: int, design: Design, more: int | None
+) -> None:
+    found = replace(moved("time", -estimate, -high, -low), pairs=pairs)
+    assert more_pairs(found, design, 0.1) == more
+
+
 def test_what_reached_the_goal_with_one_code_layout_says_so() -> None:
-    taken = record(*pairs("b", FLAT, [0.5] * 20), ended("b"))
+    taken = record(*pairs("b", FLAT, [0.5] * 20), ended("b", rebuilt=True))
     taken.without_layouts["b", ""] = "no linker"
     found = accept(taken, compared(taken, Criteria()), Criteria(), Goal((("b", ""),), (), 0.1), lambda _: False)
+    assert found.flags == (Flag.AS_BUILT,)
     assert found.reason == "b +50.0% [+50.0%, +50.0%]; with one code layout per side: no linker"
 
 

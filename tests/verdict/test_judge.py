@@ -442,6 +442,21 @@ def test_a_failure_names_its_benchmark_once(name: str, reason: str, role: str, t
 def test_what_removing_a_place_can_bring_is_bounded() -> None:
     assert judging._impact(0.999, "time") == "nearly all of the time"
     assert judging._impact(0.25, "allocations") == "at most 25% fewer allocations without it"
+    # A function that is not called at all saves what it calls, too.
+    assert judging._impact(0.1, "time", 0.77) == "77% with what it calls: at most 4.35x faster without it"
+    assert judging._impact(0.5, "time", 0.5) == "at most 2.00x faster without it"
+
+
+def test_a_place_is_also_shown_for_what_it_calls() -> None:
+    known = {"share": 0.01, "unit": "time", "source": "perf", "tree": "baseline"}
+    spots = [
+        {**known, "location": "parse", "file": "a.py", "inclusive_share": 0.77},
+        {**known, "location": "main", "file": "a.py", "inclusive_share": 1.0},
+        {**known, "location": "decode", "file": "/usr/lib/python3.11/json/decoder.py", "inclusive_share": 0.6},
+        {**known, "location": "few", "file": "a.py", "inclusive_share": 0.05},
+    ]
+    result = judged(ended("p", hotspots=spots), steps=[planned("p", role="profile", benchmark="sort")])
+    assert [spot.location for spot in result.hotspots] == ["parse"]
 
 
 def test_hotspots_and_profiles_are_ranked_and_without_a_benchmark_those_of_their_step() -> None:

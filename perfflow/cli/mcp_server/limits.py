@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +11,7 @@ from pathlib import Path
 from perfflow.library import search_path
 from perfflow.model.errors import UserError
 from perfflow.model.units import UnitError, duration
+from perfflow.tools.python_command import is_interpreter
 
 ALLOW_RUN, ALLOW_COMMANDS = "--allow-run", "--allow-commands"
 MOST_PATCH = 1_000_000
@@ -19,6 +21,8 @@ MOST_TEXT = 10_000
 _NAME = re.compile(r"(?:lib:)?[A-Za-z0-9_][A-Za-z0-9_.+-]*")
 _RUN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
 _PARAMETER = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
+_INTERPRETERS = frozenset(("node", "sh", "bash", "ruby", "perl", "php", "lua"))
+"""Interpreters beside Python, whose first argument is a file of the project."""
 Scalar = str | bool | int | float
 """The value of a parameter of a workflow."""
 
@@ -76,6 +80,26 @@ class SessionLimits:
             raise UserError.of(f"{text} leads out of the project {self.root}", "name a file of the project")
         return path
 
+    def program(self, command: str) -> str:
+        """Return a command of plain words: a program of the project, or an interpreter with one of its files.
+
+        A server that may run any command returns it as it is. Raises UserError for any other.
+        """
+        require_text("command", command)
+        if self.may_command:
+            return command
+        try:
+            words = shlex.split(command)
+        except ValueError as error:
+            raise UserError.of(f"command: {error}", "close the quotation mark") from error
+        interpreted = is_interpreter(words[0]) or words[0] in _INTERPRETERS
+        own = words[1] if interpreted and words[1:] else words[0]
+        # A program may be built only later.
+        if not (self.inside(own).is_file() if interpreted else "/" in own and self.inside(own)):
+            text = f"{words[0]} is no program of the project, and no interpreter with a file of it"
+            raise _not_allowed(f"{text}; this server runs no other", ALLOW_COMMANDS)
+        return shlex.join(words)
+
     def workflow(self, name: str) -> str:
         """Return a workflow's name as an argument: a file of the project, or one of the library.
 
@@ -94,7 +118,7 @@ class SessionLimits:
     def _file(self, path: str, name: str) -> str:
         found = self.inside(path)
         if not found.is_file():
-            hint = "name a workflow of list_workflows, or a file of the project"
+            hint = "name a workflow that `look` lists, or a file of the project"
             raise UserError.of(f"no workflow called {name!r}", hint)
         return str(found.relative_to(self.root))
 
@@ -111,7 +135,7 @@ def settings(params: Mapping[str, Scalar] | None) -> list[str]:
     for name, value in (params or {}).items():
         if not _PARAMETER.fullmatch(name):
             raise UserError.of(
-                f"{name[:100]!r} is not the name of a parameter", "`plan` shows the parameters of a workflow"
+                f"{name[:100]!r} is not the name of a parameter", "its parameters are those under `params` in its file"
             )
         text = str(value).lower() if isinstance(value, bool) else str(value)
         require_text(f"the parameter {name}", text, empty=True)

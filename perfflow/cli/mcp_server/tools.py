@@ -1,41 +1,31 @@
 """The tools of the server: their arguments, their ``perfflow`` commands, and their answers.
 
-Clients show the docstrings and annotations of the tools to agents.
+Clients put the docstrings and annotations of the tools into each request to a language model, so they are short.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from mcp.server.mcpserver import Context
 from pydantic import Field
 
 from perfflow.cli.mcp_server import answers
-from perfflow.cli.mcp_server.answers import (
-    Bisection,
-    Hotspots,
-    Judgement,
-    Listing,
-    PlanAnswer,
-    RunAnswer,
-    Tried,
-    Validation,
-)
 from perfflow.cli.mcp_server.calls import Calls, Say
 from perfflow.cli.mcp_server.limits import Scalar, SessionLimits, require_text, settings
+from perfflow.jobs.judge.submit import Technique
+from perfflow.jobs.start.write_starter import write
+from perfflow.library import starter_for
+from perfflow.model.errors import UserError
 from perfflow.model.result import Result
 
-Workflow = Annotated[
-    str, Field(description="Name of a workflow from list_workflows, or a workflow file of the project")
-]
-Params = Annotated[dict[str, Scalar] | None, Field(description="Values for parameters of the workflow")]
-Budget = Annotated[str | None, Field(description="Longest time to measure, such as 30s or 5m; limited by the server")]
-Resume = Annotated[
-    str | None,
-    Field(description="Id of an interrupted run of the same call, or `latest`. Finished steps are not repeated"),
-]
-RunId = Annotated[str, Field(description="Id of a run that another tool returned, or `latest`")]
+Workflow = Annotated[str, Field(description="name or file")]
+Budget = Annotated[str | None, Field(description="longest time, such as 90s")]
+Resume = Annotated[str | None, Field(description="interrupted run to continue, or latest")]
+RunId = Annotated[str, Field(description="id of a run")]
+Detail = Annotated[bool, Field(description="answer with everything")]
 Names = list[str] | None
 _QUIET = ("--progress=plain", "--json")
 _COMPARED = 20.0
@@ -43,128 +33,149 @@ _COMPARED = 20.0
 
 
 class Tools:
-    """The tools of one session."""
+    """The tools of one session. Each returns its answer as JSON."""
 
     def __init__(self, limits: SessionLimits, calls: Calls) -> None:
         self._limits, self._calls = limits, calls
 
-    async def list_workflows(self) -> Listing:
-        """List the workflows that can be run by name here, and the tools that are installed. Runs no project code."""
-        return Listing.model_validate(await self._calls.look(["list", "--json"]))
-
-    async def plan(
-        self, workflow: Workflow, params: Params = None, stages: Names = None, only: Names = None
-    ) -> PlanAnswer:
-        """Show the steps of a workflow in order, with their commands and what is missing. Runs no project code."""
-        words = [*settings(params), *_each("stage", stages), *_each("only", only)]
-        return PlanAnswer.model_validate(await self._plan(self._limits.workflow(workflow), words))
-
-    async def validate(
+    async def look(
         self,
-        workflows: Annotated[Names, Field(description="Names or files (default: all in ./workflows)")] = None,
-        params: Params = None,
-    ) -> Validation:
-        """Check workflow files: return every mistake with its line and a hint how to fix it. Runs no project code."""
-        names = [self._limits.workflow(name) for name in workflows or ()]
-        words = ["validate", "--format=json", *settings(params), "--", *names]
-        return Validation.model_validate(await self._calls.look(words))
+        workflow: Annotated[str, Field(description="name or file; leave out to list all")] = "",
+        detail: Detail = False,
+    ) -> str:
+        """List workflows and tools, or check one workflow: its mistakes, steps and commands. Runs nothing."""
+        if not workflow:
+            return answers.sent(
+                answers.listing(await self._calls.look(["list", "--json"]), detail=detail), detail=detail
+            )
+        name = self._limits.workflow(workflow)
+        checked = await self._calls.look(["validate", "--format=json", "--", name])
+        plan, note = None, ""
+        if checked["files"][0]["valid"]:
+            try:
+                plan = await self._plan(name)
+            except UserError as error:
+                note = str(error)  # such as a parameter that must be given
+        return answers.sent(answers.checked(checked, plan, note, detail=detail), detail=detail)
+
+    def start(
+        self,
+        command: Annotated[
+            str, Field(description="program to make faster; prints its result, runs 0.1 s or longer; default: detect")
+        ] = "",
+        name: Annotated[str, Field(description="of the workflow")] = "",
+    ) -> str:
+        """Write a first workflow for this project into workflows/. It measures, profiles and judges patches."""
+        self._limits.require_run("start")
+        program = self._limits.program(command) if command else ""
+        root = self._limits.root
+        begun = starter_for.start(root, root, kind=None, command=program, name=name, patches=True)
+        try:
+            path = write(begun, root)
+        except OSError as error:
+            raise UserError.of(
+                f"cannot write {error.filename}: {error.strerror}", "make the folder writable"
+            ) from error
+        file, then = str(path.relative_to(root)), "run, hotspots, judge_patch"
+        return answers.sent(
+            {"workflow": begun.name, "file": file, "about": begun.about, "note": begun.note, "next": then}
+        )
 
     async def run(
         self,
         workflow: Workflow,
         ctx: Context[Any, Any],
-        params: Params = None,
+        params: dict[str, Scalar] | None = None,
         stages: Names = None,
-        only: Annotated[Names, Field(description="Ids of the only steps to run")] = None,
-        base: Annotated[
-            str | None, Field(description="Compare the working tree with this revision, as `perfflow gate` does")
-        ] = None,
+        only: Annotated[Names, Field(description="ids of steps")] = None,
+        base: Annotated[str | None, Field(description="revision to compare the working tree with")] = None,
         budget: Budget = None,
         resume: Resume = None,
-    ) -> RunAnswer:
-        """Run a workflow: build, measure, profile, check, judge. Only the verdict `pass` is a pass.
-
-        If the call is cancelled, its samples are kept. Use `resume` to continue.
-        """
+        detail: Detail = False,
+    ) -> str:
+        """Run a workflow: build, measure, profile, check, judge. Only the verdict `pass` is a pass."""
         self._limits.require_run("run")
         if params:
             self._limits.require_commands("parameters of a workflow may contain commands")
         name = self._limits.workflow(workflow)
         words = [*settings(params), *_each("stage", stages), *_each("only", only), *_option("base", base)]
-        return await self._run(name, words, ctx, budget, resume)
+        result, folder, notes = await self._run(name, words, ctx, budget, resume)
+        return answers.sent(answers.run_answer(result, folder, notes, detail=detail), detail=detail)
 
     async def compare(
         self,
-        old: Annotated[str, Field(description="A command: program and arguments, or shell syntax")],
-        new: Annotated[str, Field(description="The command to compare it with")],
+        old: Annotated[str, Field(description="shell command")],
+        new: str,
         ctx: Context[Any, Any],
         budget: Budget = None,
-        runs: Annotated[int | None, Field(ge=1, le=10**6, description="Measure exactly this many pairs")] = None,
+        runs: Annotated[int | None, Field(ge=1, le=10**6, description="exact number of pairs")] = None,
         metric: Literal["auto", "time", "cpu", "uncontended"] = "auto",
-    ) -> RunAnswer:
-        """Compare two commands in pairs of fresh processes, until the difference is settled: at most 20 s by default.
-
-        `old` is the baseline. `text` has the answer in words. `fail` means that `new` is slower by more than 10%.
-        """
+        detail: Detail = False,
+    ) -> str:
+        """Compare two commands in pairs of processes until the difference is settled, for at most 20 s by default."""
         self._limits.require_commands("compare runs two commands")
         for what, text in (("old", old), ("new", new)):
             require_text(what, text)
         allowed, note = self._limits.time(budget, _COMPARED)
         words = ["compare", "--json", f"--budget={allowed}", f"--metric={metric}", *_option("runs", runs)]
-        return self._answer(await self._calls.measure([*words, "--", old, new], _progress_of(ctx)), note)
+        data = await self._calls.measure([*words, "--", old, new], _progress_of(ctx))
+        result, folder, notes = self._ended(data, note)
+        return answers.sent(answers.run_answer(result, folder, notes, detail=detail), detail=detail)
 
     async def judge_patch(
         self,
-        workflow: Annotated[str, Field(description="Name or file of a workflow with an `optimize` stage")],
-        patch: Annotated[str, Field(description="A unified diff against the working tree, such as `git diff` prints")],
-        why: Annotated[
-            str, Field(description="What the patch changes and why that is faster, in one line", max_length=500)
-        ],
+        workflow: Workflow,
+        patch: Annotated[str, Field(description="unified diff against the working tree, as of `git diff`")],
+        why: Annotated[str, Field(description="what it changes, and why that is faster", max_length=500)],
         ctx: Context[Any, Any],
-        technique: Annotated[answers.Technique, Field(description="The kind of change")] = "algorithm",
+        technique: Technique = "algorithm",
         budget: Budget = None,
         resume: Resume = None,
-    ) -> Judgement:
-        """Judge a patch as a candidate: apply it in a separate tree, build it, check it, and measure it in pairs.
+        detail: Detail = False,
+    ) -> str:
+        """Judge a patch in a sandbox: apply, build, check, and measure it in pairs with the unpatched program.
 
-        The patch is kept if all checks of the workflow pass, its whole confidence interval is beyond the threshold of
-        the workflow (10% by default), and nothing else got worse. The working tree is not changed. A patch that is kept
-        becomes a commit on a separate branch, for a human to merge.
+        Decisions: kept, no-gain, harmful, incorrect, forbidden, cannot-judge, undecided (`needs`: what would decide).
+        The working tree stays as it is. A kept patch is a commit on `branch`, for a human to merge.
         """
         self._limits.require_run("judge_patch")
         require_text("why", why.strip())
         name = self._limits.workflow(workflow)
-        steps = (await self._plan(name, []))["steps"]
-        answers.require_stage(name, await self._calls.look(["show", "--resolved", "--json", "--", name]))
-        submitted = answers.submit(self._limits, name, steps, patch, " ".join(why.split()), technique)
+        steps = (await self._plan(name))["steps"]
+        resolved = await self._calls.look(["show", "--resolved", "--json", "--", name])
+        untrusted = answers.settings_for_strangers(name, resolved)
+        submitted = answers.submit(self._limits, name, steps, patch, " ".join(why.split()), technique, untrusted)
         path = str(submitted.workflow.relative_to(self._limits.root))
-        done = await self._run(path, _each("stage", submitted.stages), ctx, budget, resume)
-        tried = next((item for item in done.optimizations if item.id == submitted.step), None)
-        return _judgement(done, tried, str(submitted.patch))
+        result, folder, notes = await self._run(path, _each("stage", submitted.stages), ctx, budget, resume)
+        found = answers.judgement(result, folder, submitted.step, submitted.patch, notes, detail=detail)
+        return answers.sent(found, detail=detail)
 
     def hotspots(
         self,
         run: RunId = "latest",
-        benchmark: Annotated[str, Field(description="Only hotspots of this benchmark")] = "",
-        limit: Annotated[int, Field(ge=1, le=50)] = 5,
-        context: Annotated[int, Field(ge=0, le=50, description="Source lines before and after each hotspot")] = 5,
-    ) -> Hotspots:
-        """Show where a run spent time or allocated memory: function, share, and source lines. Runs no project code."""
-        return answers.hotspots(self._limits, answers.folder_named(self._limits, run), benchmark, limit, context)
+        benchmark: str = "",
+        limit: Annotated[int, Field(ge=1, le=50)] = 6,
+        context: Annotated[int, Field(ge=0, le=50, description="source lines around each")] = 2,
+        detail: Detail = False,
+    ) -> str:
+        """Show the functions of a run that cost most with all that they call, their own share, and source lines."""
+        folder = answers.folder_named(self._limits, run)
+        return answers.sent(answers.hotspots(self._limits, folder, benchmark, limit, context), detail=detail)
 
     async def bisect(
         self,
         workflow: Workflow,
-        good: Annotated[str, Field(description="A revision without the regression")],
+        good: Annotated[str, Field(description="revision without the regression")],
         ctx: Context[Any, Any],
-        bad: Annotated[str, Field(description="A revision with the regression")] = "HEAD",
-        only: Annotated[Names, Field(description="Ids of the only steps to measure")] = None,
-        benchmark: Annotated[str, Field(description="The benchmark that regressed")] = "",
+        bad: str = "HEAD",
+        only: Annotated[Names, Field(description="ids of steps")] = None,
+        benchmark: str = "",
         metric: str = "",
         budget: Budget = None,
         resume: Resume = None,
-    ) -> Bisection:
-        """Find the commit that introduced a regression. Revisions are built and measured in separate trees."""
+        detail: Detail = False,
+    ) -> str:
+        """Find the commit that introduced a regression."""
         self._limits.require_run("bisect")
         name = self._limits.workflow(workflow)
         require_text("good", good)
@@ -173,53 +184,30 @@ class Tools:
         words = ["bisect", *_QUIET, f"--budget={allowed}", f"--good={good}", f"--bad={bad}", *_each("only", only)]
         words += [*_option("benchmark", benchmark), *_option("metric", metric), *self._resumed(resume)]
         answer = await self._calls.measure([*words, "--", name], _progress_of(ctx))
-        return Bisection.model_validate(answer)
+        return answers.sent(answers.bisection(answer, detail=detail), detail=detail)
 
-    def explain(self, run: RunId = "latest") -> RunAnswer:
-        """Explain the verdict of a stored run: its reasons, failed steps and functions. Runs no project code."""
+    def explain(self, run: RunId = "latest", detail: Detail = False) -> str:
+        """Show the verdict of a stored run: reasons, figures, failures."""
         folder = answers.folder_named(self._limits, run)
-        return answers.run_answer(answers.result_of(folder), folder)
+        return answers.sent(answers.run_answer(answers.result_of(folder), folder, detail=detail), detail=detail)
 
-    async def _plan(self, workflow: str, words: Sequence[str]) -> Any:
-        return await self._calls.look(["plan", "--format=json", *words, "--", workflow])
+    async def _plan(self, workflow: str) -> Any:
+        return await self._calls.look(["plan", "--format=json", "--", workflow])
 
     async def _run(
         self, workflow: str, words: Sequence[str], ctx: Context[Any, Any], budget: str | None, resume: str | None
-    ) -> RunAnswer:
+    ) -> tuple[Result, Path, list[str]]:
+        """Run a workflow. Return its result, its folder, and remarks about the call."""
         allowed, note = self._limits.time(budget)
         words = ["run", *_QUIET, f"--budget={allowed}", *words, *self._resumed(resume)]
-        return self._answer(await self._calls.measure([*words, "--", workflow], _progress_of(ctx)), note)
+        return self._ended(await self._calls.measure([*words, "--", workflow], _progress_of(ctx)), note)
 
     def _resumed(self, run: str | None) -> list[str]:
         return [] if run is None else [f"--resume={self._limits.run_name(run)}"]
 
-    def _answer(self, data: Any, note: str) -> RunAnswer:
+    def _ended(self, data: Any, note: str) -> tuple[Result, Path, list[str]]:
         result = Result.model_validate(data)
-        return answers.run_answer(result, answers.folder_of(self._limits, result), [note] if note else [])
-
-
-def _judgement(run: RunAnswer, tried: Tried | None, patch: str) -> Judgement:
-    failed = [item for item in run.verification if item.status == "failed"]
-    if tried is None or tried.decision == "skipped":
-        decision, reason = "not judged", tried.reason if tried else "; ".join(run.reasons)
-    elif tried.decision == "rejected":
-        decision, reason = "rejected", tried.reason
-    elif failed:
-        decision, reason = "rejected", f"{failed[0].id}: {failed[0].detail}"
-    else:
-        decision, reason = "kept", tried.reason
-    revision = tried.revision if tried and decision == "kept" else None
-    return Judgement.model_validate(
-        {
-            "decision": decision,
-            "reason": reason or "the run was interrupted",
-            "tried": tried,
-            "revision": revision,
-            "branch": run.branch if revision else None,
-            "patch_file": patch,
-            "run": run,
-        }
-    )
+        return result, answers.folder_of(self._limits, result), [note] if note else []
 
 
 def _each(option: str, values: Sequence[str] | None) -> list[str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import random
 import re
 import subprocess
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from pathlib import Path
@@ -28,6 +28,10 @@ _JOINED_REPORTS = tuple(f"{name}=" for name in _REPORTS)
 _LINK_ONLY = {"-l", "-L", "-Xlinker", "-o"}
 
 
+KeepIn = Callable[[Sequence[str], Path], list[str]]
+"""Returns the command that runs a command in a sandbox, where it can read one more folder."""
+
+
 class LinkFailedError(Exception):
     """The driver failed. The text is the line of its output that states the error."""
 
@@ -44,6 +48,8 @@ class LinkCommand:
     folder: Path
     environment: Mapping[str, str]
     name: str
+    keep_in: KeepIn | None = None
+    """Puts a command into a sandbox: the driver and its arguments may come from the code of strangers."""
 
     def run(self, place: Path, *further: str) -> Path:
         """Link into the folder ``place``, which is created, and return the file. Raises LinkFailedError."""
@@ -57,11 +63,18 @@ class LinkCommand:
             if sum(map(len, arguments)) > _LONGEST:
                 arguments = [f"@{_response_file(Path(folder), arguments)}"]
             try:
+                argv = [self.driver, *arguments]
+                # Maps and versions are parsed, so they must not be translated.
+                variables = {**self.environment, "LC_ALL": "C"}
+                env: Mapping[str, str] | None = variables
+                if self.keep_in:
+                    # Only inside may variables of strangers take effect, such as those of the dynamic linker.
+                    words = (f"{name}={value}" for name, value in variables.items())
+                    argv, env = self.keep_in(("env", "-i", *words, *argv), Path(folder)), None
                 done = subprocess.run(
-                    [self.driver, *arguments],
+                    argv,
                     cwd=self.folder,
-                    # Maps and versions are parsed, so they must not be translated.
-                    env={**self.environment, "LC_ALL": "C"},
+                    env=env,
                     stdin=subprocess.DEVNULL,
                     capture_output=True,
                     text=True,
@@ -105,14 +118,14 @@ def _error_in(lines: Sequence[str]) -> str:
     return (found or lines)[0].strip()
 
 
-def prepared(link: RecordedLink, arguments: Sequence[str], work: Path) -> LinkCommand:
+def prepared(link: RecordedLink, arguments: Sequence[str], work: Path, keep_in: KeepIn | None = None) -> LinkCommand:
     """Return the link with these arguments as a command. Sources among them are compiled to objects first.
 
     Raises LayoutsRefusedError if the folder of the link is gone or a source no longer compiles.
     """
     if not link.folder.is_dir():
         raise LayoutsRefusedError(f"{link.folder}, where {link.output.name} was linked, is gone: build it again")
-    command = LinkCommand(link.driver, (), link.folder, link.environment, link.output.name)
+    command = LinkCommand(link.driver, (), link.folder, link.environment, link.output.name, keep_in)
     options = _compile_options(arguments)
     words: list[str] = []
     language = ""

@@ -25,7 +25,7 @@ from tempfile import TemporaryDirectory
 from platformdirs import user_cache_path
 
 from perfflow.execute.layouts import driver_arguments
-from perfflow.execute.layouts.link_command import LinkCommand, Linker, LinkFailedError, candidates, prepared
+from perfflow.execute.layouts.link_command import KeepIn, LinkCommand, Linker, LinkFailedError, candidates, prepared
 from perfflow.execute.layouts.recorded_link import Input, RecordedLink, find
 from perfflow.execute.layouts.refusal import LayoutsRefusedError
 
@@ -63,10 +63,11 @@ class Relinker:
             raise LayoutsRefusedError(f"{output.name} could not be linked again: {error}") from None
 
 
-def relinker(executable: Path, recordings: Path, work: Path) -> Relinker:
+def relinker(executable: Path, recordings: Path, work: Path, keep_in: KeepIn | None = None) -> Relinker:
     """Return the relinker of an executable, based on the link that was recorded when it was built.
 
     work: a folder for the relinker's files, which must exist as long as the relinker is used.
+    keep_in: puts the command of a link into a sandbox.
     Raises LayoutsRefusedError if no link was recorded, its author chose the layout, a repeated link does not give the
     same bytes, or no linker can change the order.
     """
@@ -75,7 +76,7 @@ def relinker(executable: Path, recordings: Path, work: Path) -> Relinker:
     link = find(executable, recordings)
     require_fit(link, recordings)
     arguments, watched = link.secured(work)
-    command = prepared(link, arguments, work)
+    command = prepared(link, arguments, work, keep_in)
     pad = _padding(command, work)
     with TemporaryDirectory(prefix="trial-", dir=work) as folder:
         trial = Path(folder)

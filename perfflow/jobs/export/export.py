@@ -13,6 +13,8 @@ from perfflow.store import result_file, run_folder
 from perfflow.store.result_file import require_verdict
 from perfflow.store.stored_stacks import has_stacks, stack_profiles
 from perfflow.tools import regular_files
+from perfflow.trees.git import names
+from perfflow.trees.repository import look_at
 
 EXPORTS = "export"
 """The folder for exports beside the runs. Files in a run's own folder would not match its receipt."""
@@ -77,6 +79,20 @@ def profile_files(result: Result, place: Path, formats: Sequence[str], lost: Cal
 def default_folder(root: Path, result: Result) -> Path:
     """Return the default folder for the exports of a run."""
     return run_folder.home(root) / EXPORTS / run_folder.file_name(result.run.id)
+
+
+def unchanged_files(root: Path, result: Result) -> list[str]:
+    """Return the files of the commit that kept candidates started from, but those that they touch.
+
+    Empty if that commit is not in the repository at ``root``.
+    """
+    revision = (result.trees.get("baseline") or {}).get("revision")
+    touched = {name for item in result.optimizations if item.decision == "accepted" for name in item.files}
+    try:
+        listed = look_at(root).git().run("ls-tree", "-r", "-z", "--name-only", str(revision)) if revision else b""
+    except UserError:
+        return []
+    return [name for name in names(listed) if name not in touched]
 
 
 def read_previous(path: Path) -> str:

@@ -76,7 +76,7 @@ def merge(root: Path, names: Sequence[str], out: Path | None) -> FinishedRun:
             shutil.copyfile(template, folder.path / run_folder.TEMPLATE)
         write(result, folder.path)
         write_profiles(result, folder.path)
-        receipt = manifest.make(result, folder.path, {})
+        receipt = manifest.make(result, folder.path, {}, folder.chain)
         run_folder.write_text(folder.path / run_folder.RECEIPT, json_lines(receipt.items()))
     notes: list[str] = []
     if result.benchmarks:

@@ -20,6 +20,8 @@ from perfflow.execute.context import Settings, variables_of
 from perfflow.execute.invoke import Failure
 from perfflow.execute.prepare import PreparationError
 from perfflow.execute.schedule import StepRun
+from perfflow.jobs.optimize.protect import Protection, covers
+from perfflow.jobs.optimize.rejected import RejectedError
 from perfflow.library.pinned import PROJECT
 from perfflow.model.errors import Problem, UserError
 from perfflow.model.judging import Code
@@ -46,18 +48,6 @@ from perfflow.workflow.yaml_text import LARGEST
 
 _SHOWN = 5
 """The most paths that a message lists."""
-
-
-class RejectedError(Exception):
-    """A candidate was rejected and reverted. The text gives the reason, ``log`` the output of a command that failed."""
-
-    def __init__(self, code: Code, reason: str, log: Path | None = None) -> None:
-        super().__init__(reason)
-        self.code, self.log = code, log
-
-
-class NoProposalError(RejectedError):
-    """The command of ``propose`` had no further idea."""
 
 
 @dataclass(frozen=True)
@@ -130,8 +120,15 @@ def edited(session: RunSession, planned: Planned, run: StepRun, slot: Slot) -> s
     return recorded.tree
 
 
-def change_of(repository: Repository, stage: Stage, base: str, tree: str, settings: Settings) -> AppliedChange:
-    """Return the change that a candidate makes.
+def change_of(
+    repository: Repository,
+    stage: Stage,
+    base: str,
+    tree: str,
+    settings: Settings,
+    protection: Protection | None = None,
+) -> AppliedChange:
+    """Return the change that a candidate makes. ``protection``: for a candidate whose author is not trusted.
 
     Raises RejectedError if it changes nothing, or ("needs approval") if the change exceeds the limits of the stage.
     """
@@ -139,11 +136,13 @@ def change_of(repository: Repository, stage: Stage, base: str, tree: str, settin
     if base == tree and not settings.env and not settings.params:
         raise RejectedError(Code.CHANGES_NOTHING, "it changes nothing")
     for path in changed_paths(repository, base, tree):
-        glob = next((glob for glob in stage.forbid or () if _covers(glob, path)), None)
+        glob = next((glob for glob in stage.forbid or () if covers(glob, path)), None)
         if glob is not None:
             raise RejectedError(
                 Code.FORBIDDEN_FILE, f"needs approval: it touches {path}, which `forbid: {glob}` protects"
             )
+    if protection:
+        protection.require_untouched(base, tree)
     if stage.max_diff is not None and diff.lines > stage.max_diff:
         raise RejectedError(
             Code.TOO_LARGE, f"needs approval: it changes {diff.lines} lines, `max-diff` is {stage.max_diff}"
@@ -151,10 +150,22 @@ def change_of(repository: Repository, stage: Stage, base: str, tree: str, settin
     return AppliedChange(tree, diff, settings)
 
 
-def _covers(glob: str, path: str) -> bool:
-    """Return whether a glob matches a path. The name of a folder matches everything in it."""
-    plain = glob.removeprefix("./").lstrip("/").rstrip("/")
-    return matches(plain, path) or matches(f"{plain}/**", path)
+_BUILD_SETTINGS = (
+    *("Cargo.toml", "Cargo.lock", "build.rs", ".cargo/**", "rust-toolchain", "rust-toolchain.toml"),
+    *("Makefile", "makefile", "GNUmakefile", "*.mk", "CMakeLists.txt", "*.cmake", "CMakePresets.json"),
+    *("meson.build", "meson.options", "meson_options.txt", "configure", "configure.ac", "*.am", "*.ninja"),
+    *("BUILD", "BUILD.bazel", "WORKSPACE", "MODULE.bazel", ".bazelrc", "conanfile.txt", "conanfile.py", "vcpkg.json"),
+    *("pyproject.toml", "setup.py", "setup.cfg", "requirements*.txt", "package.json", "package-lock.json"),
+    *("tsconfig*.json", "go.mod", "go.sum", "go.work", "pom.xml", "build.gradle", "build.gradle.kts"),
+    *("gradle.properties", "build.zig", "mojoproject.toml", "pixi.toml", "Dockerfile"),
+)
+"""Globs of files, in any folder, that set how a program is built or what it is built from."""
+
+
+def sets_build(change: AppliedChange) -> bool:
+    """Return whether a change touches a file that sets how the program is built."""
+    globs = [each for glob in _BUILD_SETTINGS for each in (glob, f"**/{glob}")]
+    return any(matches(glob, file.path) for file in change.difference.files for glob in globs)
 
 
 BRIEF = "PERFFLOW_BRIEF"
@@ -197,6 +208,8 @@ def brief_of(
         "constraints": {
             "accept": stage.goal.accept,
             "forbid": written.forbid or [],
+            "protect": written.protect or "tests",
+            "allow": written.allow or [],
             "max_diff": written.max_diff,
             "check": [written.check] if isinstance(written.check, str) else written.check or [],
             "guard": list(stage.goal.guards),

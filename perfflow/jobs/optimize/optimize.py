@@ -12,45 +12,56 @@ An accepted change is the base of the next candidate. The final effect is measur
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
+import os
+import secrets
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Literal
 
-from perfflow.execute import invoke
+from perfflow.execute import invoke, sandbox
 from perfflow.execute.context import Settings, TreeContext
+from perfflow.execute.deadline import KEPT_SHARE, Deadline, TotalBudget
 from perfflow.execute.invoke import Failure
 from perfflow.execute.prepare import PreparationError
+from perfflow.execute.sandbox import Sandbox
 from perfflow.execute.schedule import StepRun, StepStatus
 from perfflow.jobs.optimize.apply_change import (
     AppliedChange,
-    NoProposalError,
-    RejectedError,
     brief_of,
     change_of,
     edited,
     patched,
     proposing,
+    sets_build,
     settings_of,
 )
+from perfflow.jobs.optimize.holdout import Holdouts, holdout_files
+from perfflow.jobs.optimize.protect import Opened, Protection, is_of_settings, is_protected
+from perfflow.jobs.optimize.rejected import NoProposalError, RejectedError
 from perfflow.model.errors import UserError
-from perfflow.model.judging import Code
+from perfflow.model.judging import Code, Flag
 from perfflow.model.metrics import COMPARED_STATISTICS
 from perfflow.model.plain_data import to_json
 from perfflow.model.readings import Side
-from perfflow.model.result import Bounds, Optimization
+from perfflow.model.result import Bounds, Needs, Optimization
 from perfflow.model.secrets import masked
 from perfflow.model.stacks import Stack, read_folded, share_below
 from perfflow.model.targets import matches
-from perfflow.model.units import format_change
+from perfflow.model.units import brief_duration, format_change
 from perfflow.plan.plan import Planned, StagePlan
+from perfflow.session.opened_files import opened_files
 from perfflow.session.perform import failure_of, log_of, perform_all
 from perfflow.session.progress import of_candidate
 from perfflow.session.session import Perform, RunSession, TreeWork, context_in, shown_in
 from perfflow.session.steps.by_role import performer_of
-from perfflow.session.steps.check import command
-from perfflow.store import run_folder
+from perfflow.session.steps.check import acceptable, command
+from perfflow.store import attempts, run_folder
 from perfflow.store.record import Record, record_of
 from perfflow.store.run_facts import Branch, StepFindings
 from perfflow.store.run_folder import Subrun, write_text
@@ -58,10 +69,11 @@ from perfflow.tools.adapter import Role
 from perfflow.trees import commits, patches
 from perfflow.trees.repository import CodeState, Repository
 from perfflow.trees.slots import Slot, Slots, open_slots
-from perfflow.trees.snapshots import snapshot
+from perfflow.trees.snapshots import at, snapshot
 from perfflow.verdict import targets
-from perfflow.verdict.acceptance import Acceptance, Goal, accept, effect_of
+from perfflow.verdict.acceptance import Acceptance, Goal, accept, effect_of, more_pairs
 from perfflow.verdict.comparison import ComparedMetric
+from perfflow.verdict.decide import SPARE
 from perfflow.verdict.gating import compared, covers
 from perfflow.workflow.load import Draft
 
@@ -71,11 +83,21 @@ _SHARE = "if it needs an ignored file, list the file under `worktree: {share: [.
 class AcceptedState:
     """The code and settings accepted so far, built in ``slot``. The other slot is for the next candidate."""
 
-    def __init__(self, session: RunSession, stage: StagePlan, slots: Slots, original: CodeState) -> None:
-        self._session, self._stage = session, stage
+    def __init__(
+        self, session: RunSession, stage: StagePlan, slots: Slots, original: CodeState, holdouts: Holdouts | None
+    ) -> None:
+        self._session, self._stage, self._holdouts = session, stage, holdouts
+        self._passed: dict[str, int | None] = {}
+        """By check, how many tests passed on the original."""
+        self._made: frozenset[str] = frozenset()
+        """What building and checking change on the original as well, as ``_made`` lists it."""
         self.original, self.state, self.settings = original, original, Settings()
         self.slot, self.other = slots.a, slots.b
         self.context: TreeContext | None = None
+        self.keeper, why = _keeper(stage, session)
+        if why:
+            raise Failure(why, code=Code.NO_ISOLATION)
+        """What keeps processes in their sandbox, '' if there is none."""
 
     @property
     def standing(self) -> TreeContext:
@@ -102,12 +124,27 @@ class AcceptedState:
         return replace(self.session_in(candidate, subrun, planned), contexts=contexts, times_all=True)
 
     def built(self, slot: Slot, tree: str, settings: Settings, subrun: Subrun, candidate: Planned) -> TreeContext:
-        """Check out a tree in a slot and build it. Raises RejectedError if a building step fails."""
+        """Check out a tree in a slot and build it, in a sandbox if it is not the original, which may load dependencies.
+
+        Raises RejectedError if a building step fails.
+        """
         state = replace(self.state, tree=tree)
         context = shown_in(slot, state, self._session.context, settings, self._stage.building)
-        session = self.session_in(context, subrun, candidate)
+        inside = replace(context, sandbox=self._sandbox(slot)) if self.keeper else context
+        session = self.session_in(context if tree == self.original.tree else inside, subrun, candidate)
         self.perform(session, self._stage.building, Code.BUILD_FAILED, "it does not build")
-        return context
+        return replace(inside, outputs=session.context.outputs)
+
+    def _sandbox(self, slot: Slot) -> Sandbox:
+        """Return what the processes in a slot see: its folders, and the user's shared ones."""
+        repository, folder = slot.repository, self._session.folder.path
+        shown = tuple(repository.root / path for path in slot.share)
+        hidden = (repository.root, repository.home, Path(os.path.realpath(folder)))
+        slot.layouts.mkdir(exist_ok=True)
+        # Outputs of the setup stage are valid in every tree, such as the interpreter that it made.
+        told = (value for outputs in self._session.context.outputs.values() for value in outputs.values())
+        programs = tuple(value for value in told if value.startswith("/") and os.access(value, os.X_OK))
+        return Sandbox(self.keeper, (slot.path, slot.build, slot.layouts), hidden, shown, programs)
 
     def perform(self, session: RunSession, steps: Collection[str], code: Code, what: str) -> list[StepRun]:
         """Run steps of the plan.
@@ -122,8 +159,9 @@ class AcceptedState:
                 raise failure_of(run, session.folder.path, message)
             if run.blocks:
                 detail = f": {run.detail}" if run.detail else ""
-                message = f"{what}: step {run.planned.id}: {run.reason}{detail}"
-                raise RejectedError(code, message, log_of(run, session.folder.path))
+                about = "" if run.code else f"{what}: "
+                message = f"{about}step {run.planned.id}: {run.reason}{detail}"
+                raise RejectedError(run.code or code, message, log_of(run, session.folder.path))
         return runs
 
     def set_up(self, subrun: Callable[[], Subrun], candidate: Planned) -> None:
@@ -134,16 +172,72 @@ class AcceptedState:
         try:
             context = self.built(self.slot, self.state.tree, self.settings, where, candidate)
             session = self.session_in(context, where, candidate)
-            self.perform(session, self._stage.checking, Code.CHECK_FAILED, "correctness does not hold")
+            self._made |= _made(self.slot, self.state.tree)
+            checks = self.perform(session, self._stage.checking, Code.CHECK_FAILED, "correctness does not hold")
+            self._made |= _made(self.slot, self.state.tree)
+            self._passed |= {run.planned.id: run.passed_tests for run in checks if run.passed_tests}
+            if self._holdouts:
+                self._holdouts.take(session, candidate)
         except RejectedError as error:
             message = f"the current code does not work in a separate folder: {error}; {_SHARE}"
             raise Failure(message, log=error.log) from error
         self.context = context
 
+    def check(self, session: RunSession, tree: str) -> None:
+        """Run the checks on a candidate. Raises RejectedError, also if fewer tests pass or if they change sources."""
+        for run in self.perform(session, self._stage.checking, Code.CHECK_FAILED, "correctness does not hold"):
+            passed, before = run.passed_tests or 0, self._passed.get(run.planned.id) or 0
+            if passed < before:
+                raise RejectedError(
+                    Code.FEWER_TESTS,
+                    f"step {run.planned.id}: {passed} of {before} tests passed on the candidate",
+                    log_of(run, session.folder.path),
+                )
+        self.require_sources(tree, "its checks")
+
+    def try_holdouts(self, session: RunSession, subrun: Subrun, candidate: Planned) -> None:
+        """Try the inputs that a candidate cannot know. Raises RejectedError, and Failure if the base fails."""
+        if self._holdouts:
+            self._holdouts.require_same(self.session_in(self.standing, subrun, candidate), session, candidate)
+
+    def require_sources(self, tree: str, what: str) -> None:
+        """Require that both slots show their trees and have no new settings of tests, but for what the original makes.
+
+        Raises RejectedError.
+        """
+        own, others = (
+            _made(slot, shown) - self._made for slot, shown in ((self.other, tree), (self.slot, self.state.tree))
+        )
+        # Benchmarks run on both sides, and some of them write to a file of the tree.
+        for changed, whose in ((own - others, ""), (others - own, " of the other side")):
+            if changed:
+                more = f" and {len(changed) - 1} more" if len(changed) > 1 else ""
+                raise RejectedError(Code.TREE_CHANGED, f"{what} changed {min(changed)}{more}{whose}")
+
     def keep(self, state: CodeState, change: AppliedChange, context: TreeContext) -> None:
         """Accept a candidate, which is built in the other slot."""
         self.state, self.settings, self.context = state, change.own.on_top(self.settings), context
         self.slot, self.other = self.other, self.slot
+
+
+def _keeper(stage: StagePlan, session: RunSession) -> tuple[str, str]:
+    """Return the program that keeps candidates in a sandbox, '' if they need none, and why one that they need lacks."""
+    wanted = stage.isolate
+    if wanted == "off":
+        return "", ""
+    keeper, why = sandbox.available()
+    serving = [item.id for item in session.context.plan.steps if item.step.background]
+    if serving:
+        keeper, why = "", f"the service {serving[0]} cannot be reached from a sandbox"
+    if keeper or wanted == "auto":
+        return keeper, ""
+    hint = "install bubblewrap 0.11 or later, allow user namespaces, or set `isolate: auto` if you trust the code"
+    return "", f"`isolate: strict`, but nothing can keep the code of a candidate in: {why}; {hint}"
+
+
+def _made(slot: Slot, tree: str) -> frozenset[str]:
+    """Return the files of a tree that are changed in its slot, and settings of tests that the tree does not have."""
+    return frozenset((*slot.changes(tree), *filter(is_of_settings, slot.other_files())))
 
 
 Decision = Literal["accepted", "rejected", "skipped"]
@@ -155,6 +249,7 @@ def ledger_entry(
     planned: Planned,
     name: str,
     decision: Decision,
+    code: Code,
     reason: str,
     row: ComparedMetric | None = None,
     bound: float | None = None,
@@ -165,6 +260,8 @@ def ledger_entry(
         technique=planned.step.technique or "",
         why=planned.step.why or "",
         decision=decision,
+        outcome=code.outcome,
+        code=code,
         reason=reason,
         bound=bound,
         **(_figures(row) if row else {}),
@@ -234,10 +331,26 @@ class Rival:
 class Optimizer(TreeWork):
     """The optimize stage of one run. It touches nothing before the first candidate is tried."""
 
-    def __init__(self, session: RunSession, stage: StagePlan, repository: Repository, draft: Draft) -> None:
-        """``draft``: the workflow, to whose file patches are relative."""
+    def __init__(
+        self,
+        session: RunSession,
+        stage: StagePlan,
+        repository: Repository,
+        draft: Draft,
+        original: CodeState | None = None,
+        *,
+        independent: bool = False,
+        each: float | None = None,
+    ) -> None:
+        """``draft``: the workflow, to whose file patches are relative. ``original``: None for the user's tree.
+
+        independent: every candidate is compared with the original, and none is kept on top of another. each: longest
+        time of one candidate (s), without the build of the original; None for no limit.
+        """
         self._session, self._folder, self._stage, self._repository = session, session.folder, stage, repository
-        self._draft = draft
+        self._draft, self._independent, self._each = draft, independent, each
+        self._attempts = 0
+        self._broken: Failure | None = None
         self._slots: Slots | None = None
         self._kept: AcceptedState | None = None
         self._record = Record()
@@ -245,40 +358,134 @@ class Optimizer(TreeWork):
         self._no_idea = False
         self._stop = ""
         self._rivals: list[Rival] = []
+        self._given = original
         self._original: CodeState | None = None
         self._kept_names: list[str] = []
+        self._opened: Opened | None = None
+        files = holdout_files(draft, stage.own, repository.root)
+        self._holdouts = Holdouts(stage.own.holdout, files) if stage.own.holdout else None
 
     def _try(self, planned: Planned, run: StepRun, name: str, attempt: int, bound: float | None) -> Optimization:
         """Apply one change, build it, check it, measure it against the accepted state, and keep or reject it."""
-        kept, subrun = self._begun(), self._subrun(name)
+        kept, subrun, seconds = self._begun(), self._subrun(name), self._session.waits.stopwatch()
         change: AppliedChange | None = None
         try:
             change = self._change(planned, run, subrun, attempt)
+            self._set_up(planned)
             context = kept.built(kept.other, change.tree, change.own.on_top(kept.settings), subrun, planned)
+            kept.require_sources(change.tree, "its build")
             between = kept.session_between(kept.standing, context, subrun, planned)
-            kept.perform(between, self._stage.checking, Code.CHECK_FAILED, "correctness does not hold")
+            kept.check(between, change.tree)
             self._require_checks(planned, between)
-            timed = replace(between, goal=self._stage.goal)
-            kept.perform(timed, self._stage.measuring, Code.NOT_MEASURED, "it could not be measured")
+            kept.try_holdouts(between, subrun, planned)
+            timed = replace(
+                between,
+                goal=replace(self._stage.goal, attempts=self._attempt()),
+                budget=self._share_of_time(planned, attempt),
+                differ=partial(acceptable, between) if kept.keeper else None,
+                pair_secret=secrets.token_hex(16),
+            )
+            runs = kept.perform(timed, self._stage.measuring, Code.NOT_MEASURED, "it could not be measured")
+            kept.require_sources(change.tree, "its benchmarks")
             acceptance = self._judged(subrun.record)
         except (RejectedError, PreparationError) as error:
-            entry = ledger_entry(planned, name, "rejected", str(error), bound=bound)
+            code = error.code if isinstance(error, RejectedError) else Code.MALFORMED
+            code = Code.OUT_OF_TIME if self._session.deadline.is_over else code
+            entry = ledger_entry(planned, name, "rejected", code, str(error), bound=bound)
             entry = entry.model_copy(update=self._last_words(error))
+            if code is Code.OUT_OF_TIME:
+                longer = 2 * self._session.deadline.seconds
+                entry = entry.model_copy(update={"needs": Needs(budget=brief_duration(longer))})
             self._no_idea = isinstance(error, NoProposalError)
             return self._kept_diff(entry, change, subrun)
         decision: Decision = "accepted" if acceptance.accepted else "rejected"
         reason = acceptance.reason
-        if acceptance.same_files:
+        if acceptance.code is Code.SAME_FILES:
             # If files changed but the same programs ran, the change was probably not built.
             unbuilt = ": was it built?" if change.difference.files else ""
             reason += f" (both sides execute the same files{unbuilt})"
-        entry = ledger_entry(planned, name, decision, reason, acceptance.row, bound)
+        entry = ledger_entry(planned, name, decision, acceptance.code, reason, acceptance.row, bound)
+        entry = self._with_facts(entry, acceptance, change, subrun.record, seconds())
+        told = set(entry.flags).union(*(run.flags for run in runs))
+        unkept = {Flag.NOT_ISOLATED} if self._stage.own.isolate and not kept.keeper else set()
+        entry = entry.model_copy(update={"flags": sorted(told | unkept)})
         entry = self._kept_diff(entry, change, subrun)
-        if acceptance.accepted and planned.cell:
+        if acceptance.accepted and planned.cell and not self._independent:
             self._rivals.append(Rival(planned, change, subrun, entry))
+        elif acceptance.accepted and self._independent:
+            return self._keep_apart(entry, change, subrun)
         elif acceptance.accepted:
             self._keep(Rival(planned, change, subrun, entry), context)
         return entry
+
+    def _set_up(self, planned: Planned) -> None:
+        """Build the accepted state once. Raises Failure, for every candidate again."""
+        if self._broken:
+            raise self._broken
+        try:
+            self._begun().set_up(lambda: self._subrun(ORIGINAL), planned)
+        except Failure as failure:
+            self._broken = failure
+            raise
+        # The build of the original is no part of a candidate's time.
+        if self._each is not None:
+            self._session.deadline.restart(self._each)
+
+    def _attempt(self) -> int:
+        """Count the attempts on the original: one more, or at once all of those that are independent."""
+        if not (self._independent and self._attempts):
+            name, count = self._session.context.plan.workflow.name, 1
+            if self._independent:
+                count = len(self._stage.candidates)
+            self._attempts = attempts.note(self._repository.root, self._begun().original.tree, name, count)
+        return self._attempts
+
+    def _share_of_time(self, planned: Planned, attempt: int) -> TotalBudget:
+        """Return the time to measure this try: its share of what is left, which may be more than its own budget."""
+        deadline = self._session.deadline
+        if math.isinf(deadline.left):
+            return self._session.budget
+        if self._independent:
+            return TotalBudget(deadline, self._stage.measuring, kept=deadline.seconds * KEPT_SHARE, whole=True)
+        later = itertools.dropwhile(lambda item: item.id != planned.id, self._stage.candidates)
+        tries = sum(self._stage.attempts if item.step.propose else 1 for item in later) - (attempt - 1)
+        compared = any(item.step.compare for item in self._session.context.plan.steps)
+        seconds = deadline.left * (1 - KEPT_SHARE) / (tries + compared)
+        return TotalBudget(Deadline(seconds, lambda: self._session.waits.seconds), self._stage.measuring, whole=True)
+
+    def _with_facts(
+        self, entry: Optimization, found: Acceptance, change: AppliedChange, record: Record, seconds: float
+    ) -> Optimization:
+        """Add the flags of a measured try, the number of attempts, and the time that would decide.
+
+        ``seconds``: time that the try took.
+        """
+        row = found.row
+        if row is None:
+            return entry
+        series, surely, number = record.series[row.benchmark, row.metric.name], None, self._attempts
+        if number > 1 and not row.metric.exact:
+            again = compared(record, self._session.context.plan.criteria, attempts=number)
+            effect = effect_of(again[row.benchmark, row.metric.name])
+            surely = effect.low if effect and math.isfinite(effect.low) else None
+        more = more_pairs(row, series.design, self._stage.goal.accept) if found.code is Code.NOT_PROVEN else None
+        needs = (
+            Needs(budget=brief_duration(math.ceil(seconds + SPARE * more * series.seconds / row.pairs)))
+            if more
+            else None
+        )
+        flags = [*found.flags, *self._flags(change, row, number, surely)] if found.accepted else []
+        return entry.model_copy(update={"attempts": number, "surely": surely, "needs": needs, "flags": flags})
+
+    def _flags(self, change: AppliedChange, row: ComparedMetric, number: int, surely: float | None) -> Iterator[Flag]:
+        if sets_build(change):
+            yield Flag.BUILD_SETTINGS
+        steps = self._session.context.plan.by_id
+        drawn = any("pair.seed" in steps[name].step.model_dump_json() for name in self._stage.measuring)
+        if self._stage.own.holdout is None and not drawn:
+            yield Flag.FIXED_INPUT
+        if number > 1 and not row.metric.exact and (surely is None or surely <= self._stage.goal.accept):
+            yield Flag.MANY_ATTEMPTS
 
     # -- steps of the run
 
@@ -294,30 +501,35 @@ class Optimizer(TreeWork):
             self._try_as_often_as_asked(planned, run, entries)
         except UserError as error:
             failure = Failure(error.in_one_line)
-            entries.append(ledger_entry(planned, planned.id, "skipped", failure.reason))
+            entries.append(self._not_tried(planned, failure))
             raise failure from error
         except Failure as failure:
             # The ledger lists every candidate, also one that could not be tried.
-            entries.append(ledger_entry(planned, planned.id, "skipped", failure.reason))
+            entries.append(self._not_tried(planned, failure))
             raise
         finally:
             run.found = StepFindings(optimizations=tuple(entries))
+            if self._each is not None:
+                self._session.deadline.restart(None)
         run.exit_code = 0
+
+    def _not_tried(self, planned: Planned, failure: Failure) -> Optimization:
+        code = failure.code or (Code.OUT_OF_TIME if self._session.deadline.is_over else Code.BASE_FAILS)
+        return ledger_entry(planned, planned.id, "skipped", code, failure.reason)
 
     def _try_as_often_as_asked(self, planned: Planned, run: StepRun, entries: list[Optimization]) -> None:
         """Try a candidate once, and a proposer up to the stage's number of attempts. Skip it if it cannot gain."""
-        kept = self._begun()
+        self._begun()
         self._settle(but=planned.step.id)
         name, bound, stop = planned.id, self._bound(planned, run), self._stop
         if stop:
             run.status, run.reason = StepStatus.SKIPPED, stop
-            entries.append(ledger_entry(planned, name, "skipped", stop, bound=bound))
+            entries.append(ledger_entry(planned, name, "skipped", Code.NOT_NEEDED, stop, bound=bound))
             return
         if bound is not None and bound < self._stage.diminishing:
             reason = f"its hotspot and all it calls take {bound:.1%} of the time, so it cannot gain more than that"
-            entries.append(ledger_entry(planned, name, "skipped", reason, bound=bound))
+            entries.append(ledger_entry(planned, name, "skipped", Code.BOUNDED, reason, bound=bound))
             return
-        kept.set_up(lambda: self._subrun(ORIGINAL), planned)
         if not planned.step.propose:
             self._ledger.append(self._try(planned, run, name, 1, bound))
             entries.append(self._ledger[-1])
@@ -447,7 +659,38 @@ class Optimizer(TreeWork):
                 if not planned.step.propose:
                     raise
                 raise NoProposalError(Code.NO_PROPOSAL, f"no proposal: {error}", error.log) from error
-        return change_of(self._repository, self._stage.own, base, base if tree is None else tree, settings)
+        protection = self._protection(planned, run) if is_protected(self._stage.own, planned) else None
+        new = base if tree is None else tree
+        return change_of(self._repository, self._stage.own, base, new, settings, protection)
+
+    def _protection(self, planned: Planned, run: StepRun) -> Protection:
+        def opened() -> Opened:
+            if self._opened is None:
+                self._opened = self._opened_on_base(planned, run)
+            return self._opened
+
+        return Protection(self._repository, self._draft, self._session.context.plan, self._stage, opened)
+
+    def _opened_on_base(self, planned: Planned, run: StepRun) -> Opened:
+        """Return what checks and benchmarks read in the accepted state, and warn if that is not known."""
+        kept = self._begun()
+        kept.set_up(lambda: self._subrun(ORIGINAL), planned)
+        session = kept.session_in(kept.standing, Subrun(self._folder, ORIGINAL, Record()), planned)
+        found: list[frozenset[str]] = []
+        for names in (self._stage.checking, self._stage.measuring):
+            paths: set[str] = set()
+            for item in (self._session.context.plan.by_id[name] for name in names):
+                if item.step.background:
+                    continue
+                try:
+                    with TemporaryDirectory(prefix="perfflow-") as folder:
+                        paths |= opened_files(session, item, Path(folder))
+                except (Failure, PreparationError) as error:
+                    run.warnings.append(
+                        f"what {item.id} reads is not known, so that only names protect its files: {error}"
+                    )
+            found.append(frozenset(paths))
+        return Opened(*found)
 
     def _require_checks(self, planned: Planned, session: RunSession) -> None:
         """Run the stage's ``check`` commands on the candidate. Raises RejectedError, "needs approval"."""
@@ -485,6 +728,20 @@ class Optimizer(TreeWork):
         elif effect is not None and effect < self._stage.diminishing:
             self._stop = f"diminishing: the last accepted change brought {effect:.1%}"
 
+    def _keep_apart(self, entry: Optimization, change: AppliedChange, subrun: Subrun) -> Optimization:
+        """Commit an accepted candidate on top of the original, in a branch of its own. Raises Failure."""
+        original = self._begun().original
+        state = original
+        try:
+            if change.difference.files:
+                state = commits.commit(self._repository, change.tree, original, message_of(entry))
+                name = f"{commits.PREFIX}{self._session.context.run_id}/{run_folder.file_name(entry.id)}"
+                commits.branch(self._repository, name, state.commit)
+        except UserError as error:
+            raise Failure(error.in_one_line) from error
+        self._folder.append({"event": "kept", "id": subrun.name, "revision": state.commit, "tree": state.tree})
+        return entry.model_copy(update={"revision": state.commit})
+
     def _last_words(self, error: Exception) -> dict[str, Any]:
         """Return the last lines of the command that caused a rejection, and the path of its log."""
         log = error.log if isinstance(error, RejectedError) else None
@@ -511,7 +768,7 @@ class Optimizer(TreeWork):
             try:
                 share = self._session.context.plan.workflow.worktree.share
                 self._slots = self._slots or open_slots(self._repository, share)
-                kept = AcceptedState(self._session, self._stage, self._slots, original)
+                kept = AcceptedState(self._session, self._stage, self._slots, original, self._holdouts)
                 self._recall(kept)
                 self._kept = kept
             except UserError as error:
@@ -525,14 +782,25 @@ class Optimizer(TreeWork):
         if self._original is None:
             before = record_of(run_folder.events(self._folder.path)).original
             try:
-                self._original = snapshot(self._repository)
+                self._original = self._given or snapshot(self._repository)
+                self._keep_base(self._original)
             except UserError as error:
                 raise Failure(error.in_one_line) from error
             if before and before != self._original.tree:
                 raise Failure("the code was changed since the run was interrupted; start a new run")
             if not before:
-                self._folder.append({"event": "optimizing", "tree": self._original.tree})
+                keeper, _ = _keeper(self._stage, self._session)
+                self._folder.append({"event": "optimizing", "tree": self._original.tree, "isolation": keeper})
         return self._original
+
+    def _keep_base(self, original: CodeState) -> None:
+        """Store what the original changes in its commit, so that others can make it from the commit."""
+        head = self._session.context.git.get("revision")
+        if self._given or not head:
+            return
+        changes = patches.difference(self._repository, at(self._repository, head).tree, original.tree)
+        if changes.files:
+            run_folder.write_bytes(self._folder.path / run_folder.BASE, [changes.patch])
 
     def _require_goal(self) -> None:
         """Raise Failure if an objective or a guard matches nothing that the baseline measured."""
@@ -555,7 +823,7 @@ class Optimizer(TreeWork):
         """Redo the accepted changes of the interrupted run from its diffs."""
         for entry in self._record.tried():
             self._ledger.append(entry)
-            if entry.decision != "accepted":
+            if entry.decision != "accepted" or self._independent:
                 continue
             if entry.id not in self._record.kept:
                 self._recall_rival(kept, entry)

@@ -5,6 +5,7 @@ The trees that a run works in beside the user's own: none, those of candidates, 
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -16,17 +17,18 @@ from perfflow.execute.deadline import KEPT_SHARE, Deadline, TotalBudget
 from perfflow.execute.schedule import UNABLE, StepRun, StepStatus
 from perfflow.jobs.gate.base_and_head import BaseAndHead, ends, states, without_spent
 from perfflow.machine.facts import facts
-from perfflow.model.errors import UserError
+from perfflow.model.errors import Exit, UserError
+from perfflow.model.plain_data import to_json
 from perfflow.model.readings import Side
 from perfflow.model.result import Expected, Result
 from perfflow.model.tree_facts import tree_of
 from perfflow.plan.groups import Benchmarks, Group, Shard, shard_of, sharded
-from perfflow.plan.plan import Planned, building_steps, draws_layouts, stage_plan
+from perfflow.plan.plan import Plan, Planned, building_steps, draws_layouts, stage_plan
 from perfflow.session import session
 from perfflow.session.compared_trees import require_complete
 from perfflow.session.known_names import KnownNames
 from perfflow.session.open_workflow import Opened, own_template, select
-from perfflow.session.perform import not_startable, schedule, write, write_profiles
+from perfflow.session.perform import not_startable, result_of_events, schedule, write, write_profiles
 from perfflow.session.progress import Began, Noted, Progress, StepEnded
 from perfflow.session.session import (
     Earlier,
@@ -47,7 +49,9 @@ from perfflow.session.session import (
 from perfflow.session.steps.by_role import performer_of
 from perfflow.store import calibrations, run_folder
 from perfflow.store.receipts import manifest
+from perfflow.store.receipts.own_files import changed_files, hash_of, own_files
 from perfflow.store.record import record_of
+from perfflow.store.run_facts import Alteration
 from perfflow.store.run_folder import RunFolder, json_lines
 from perfflow.tools.adapter import Role
 from perfflow.trees.overlay import overlaid
@@ -55,7 +59,7 @@ from perfflow.trees.repository import CodeState, Repository, look_at, open_repos
 from perfflow.trees.slots import ASIDE, restore
 from perfflow.trees.snapshots import at, snapshot
 from perfflow.verdict.judge import judge
-from perfflow.workflow.load import Draft
+from perfflow.workflow.load import Draft, resolved_lines
 
 if TYPE_CHECKING:
     from perfflow.jobs.cluster.placed_run import Placement
@@ -74,6 +78,12 @@ class RunTrees:
     """Warnings about files that the trees may lack."""
     fresh: bool = False
     """Whether both trees are built from nothing, whatever earlier runs have built."""
+    original: CodeState | None = None
+    """The tree that candidates start from; None for the user's tree as it is."""
+    independent: bool = False
+    """Whether every candidate is judged against the original alone."""
+    each: float | None = None
+    """Longest time of one candidate (s); None for no limit."""
 
     def cautions(self) -> list[str]:
         """Return the warnings about the trees."""
@@ -161,6 +171,10 @@ def run_trees(
         return RunTrees(opened.draft)
 
     repository = open_repository(opened.root, with_submodules=opened.plan.workflow.worktree.submodules)
+    if stage := stage_plan(opened.plan) if candidates else None:
+        from perfflow.jobs.optimize.holdout import holdout_files
+
+        holdout_files(opened.draft, stage.own, opened.root)
     unsure = require_complete(opened)
     if base is None and elsewhere:
         return RunTrees(opened.draft, repository, head=snapshot(repository), unsure=unsure)
@@ -188,7 +202,9 @@ def working_in(wanted: RunTrees, session: RunSession) -> Iterator[None]:
         if stage:
             from perfflow.jobs.optimize.optimize import Optimizer
 
-            session.trees = optimizer = Optimizer(session, stage, wanted.repository, wanted.draft)
+            how: Any = {"independent": wanted.independent, "each": wanted.each}
+            optimizer = Optimizer(session, stage, wanted.repository, wanted.draft, wanted.original, **how)
+            session.trees = optimizer
             session.performer_of = optimizer.performer_of
     try:
         yield
@@ -248,8 +264,14 @@ class RunRequest:
     """Paths of the tree whose files both sides take from the candidate."""
     fresh: bool = False
     """Whether base and head are built from nothing, whatever earlier runs have built."""
+    independent: bool = False
+    """Whether every candidate is judged against the original, and none is kept on top of another."""
+    each: float | None = None
+    """With ``independent``: longest time of one candidate (s), without the build of the original."""
     about_base: Mapping[str, Any] = field(default_factory=dict)
     """Further facts about the base for the result, if perfflow chose it."""
+    original: CodeState | None = None
+    """The tree that candidates start from; None for the user's tree as it is."""
     cautions: Sequence[str] = ()
     """Warnings that the report shows first, about how the run was started."""
     allow_skipped: bool = False
@@ -289,6 +311,7 @@ def run(opened: Opened, request: RunRequest, progress: Progress) -> FinishedRun:
     chosen = _chosen(opened, request)
     plan, selected = chosen.opened.plan, chosen.steps
     folder = run_folder.reopen(request.resume) if request.resume else run_folder.create(opened.root, request.out)
+    own = own_files() if _tries_candidates(plan, selected) else {}
     with folder, explaining_folder_errors(folder.path, can_resume=chosen.is_gate or not request.command):
         session = _begun(chosen, request, folder, progress)
         progress(Began(folder.path, [item for item in plan.steps if item.id in selected]))
@@ -309,7 +332,7 @@ def run(opened: Opened, request: RunRequest, progress: Progress) -> FinishedRun:
                         ended.add(step.planned.id)
                         if not session.trees:
                             session.services.stop_unneeded(plan, selected, ended)
-                    if session.trees and not interrupted:
+                    if session.trees and not interrupted and not _alterations(folder, own):
                         session.trees.finish()
                 session.services.stop()
                 for died in session.services.unexpected_ends():
@@ -319,14 +342,12 @@ def run(opened: Opened, request: RunRequest, progress: Progress) -> FinishedRun:
                 interrupted = True
             finally:
                 session.close()
-        folder.append({"event": "interrupted" if interrupted else "end", "time": now()})
-        record = record_of(run_folder.events(folder.path))
-        result = judge(record, record.criteria)
+        result = _judged(folder, _alterations(folder, own), interrupted=interrupted)
         page = "html" in chosen.opened.plan.workflow.report.formats
         write(result, folder.path, report=request.report, page=page, tell=lambda text: progress(Noted(text)))
         if request.report:
             write_profiles(result, folder.path)
-        _write_receipt(chosen.opened, result, folder)
+        _write_receipt(chosen.opened, result, folder, own)
     return FinishedRun(result, folder.path, interrupted, _remembered(opened, request, result, folder.path))
 
 
@@ -428,7 +449,8 @@ def _chosen(opened: Opened, request: RunRequest) -> _Chosen:
         overlay=request.overlay,
         elsewhere=request.placement is not None,
     )
-    trees = replace(trees, fresh=request.fresh)
+    trees = replace(trees, fresh=request.fresh, original=request.original)
+    trees = replace(trees, independent=request.independent, each=request.each)
     known, cautions = _calibrated(opened) if request.checks_noise else (_Calibrated(), [])
     cautions = [*request.cautions, *cautions, *trees.cautions()]
     if trees.repository and trees.base:
@@ -491,8 +513,12 @@ def _begun(chosen: _Chosen, request: RunRequest, folder: RunFolder, progress: Pr
         opening["run"]["warnings"] = [*chosen.cautions, *absent]
         opening["run"]["chosen"] = list(request.benchmarks)
         opening["run"]["shard"] = str(request.shard or "")
+        opening["run"]["independent"] = request.independent
         opening["trees"] |= chosen.trees.told or {}
         opening["trees"]["baseline"] |= request.about_base
+        if _tries_candidates(opened.plan, steps):
+            lines = resolved_lines(opened.draft.document, lambda name: os.path.relpath(name, opened.root))
+            run_folder.write_text(folder.path / run_folder.WORKFLOW, (f"{line}\n" for line in lines))
         if own := own_template(opened.draft):
             run_folder.write_text(folder.path / run_folder.TEMPLATE, own.read_text(encoding="utf-8"))
         expected = [
@@ -545,8 +571,36 @@ def _steps(session: RunSession, chosen: _Chosen, request: RunRequest) -> Iterabl
     return not_startable(session.context, chosen.steps) or todo
 
 
-def _write_receipt(opened: Opened, result: Result, folder: RunFolder) -> None:
+def _tries_candidates(plan: Plan, steps: frozenset[str]) -> bool:
+    """Return whether code of others is run, which may rewrite perfflow. Other runs need not hash perfflow's files."""
+    return any(item.role is Role.CANDIDATE and item.id in steps for item in plan.steps)
+
+
+def _alterations(folder: RunFolder, own: Mapping[str, str]) -> list[Alteration]:
+    """Return what another program changed since the run began; ``own``: perfflow's own files then, {} if not needed."""
+    line, files = folder.altered_line(), changed_files(own) if own else []
+    found = [Alteration("events", (str(line),))] if line else []
+    return [*found, Alteration("perfflow", tuple(files))] if files else found
+
+
+def _judged(folder: RunFolder, altered: Sequence[Alteration], *, interrupted: bool) -> Result:
+    """Store how the run ended, and judge its events. Raises UserError if another program made them unreadable."""
+    for found in altered:
+        folder.append({"event": "altered", **to_json(found)})
+    folder.append({"event": "interrupted" if interrupted else "end", "time": now()})
+    if not altered:
+        record = record_of(run_folder.events(folder.path))
+        return judge(record, record.criteria)
+    try:
+        return result_of_events(folder.path)
+    except UserError as error:
+        hint = "the samples of this run are lost; measure again with `isolate: strict`"
+        text = f"another program changed the samples of this run: {error.problems[0].message}"
+        raise UserError.of(text, hint, Exit.UNMEASURED) from error
+
+
+def _write_receipt(opened: Opened, result: Result, folder: RunFolder, own: Mapping[str, str]) -> None:
     used = {item.step.uses: item.tool for item in opened.plan.steps if item.tool and item.step.uses}
     versions = {name: prepare.version_of(tool) or "" for name, tool in used.items() if tool.program}
-    made = manifest.make(result, folder.path, versions)
+    made = manifest.make(result, folder.path, versions, folder.chain, hash_of(own) if own else "")
     run_folder.write_text(folder.path / run_folder.RECEIPT, json_lines(made.items()))

@@ -20,7 +20,9 @@ from pathlib import Path
 from typing import Protocol
 
 from perfflow.execute.child import StartError, ending, find_program
+from perfflow.execute.context import TreeContext
 from perfflow.execute.invoke import Failure, adapter_failures
+from perfflow.execute.layouts.link_command import KeepIn
 from perfflow.execute.layouts.refusal import LayoutsRefusedError
 from perfflow.execute.layouts.relinking import Relinker, forget, relinker
 from perfflow.execute.prepare import ReadyProcess
@@ -307,8 +309,9 @@ def source_of(build: SideBuild, prepared: Sequence[ReadyProcess], work: Path, dr
 
 def _relinker(build: SideBuild, executable: Path, recordings: Path, work: Path) -> Relinker:
     """Return the relinker of an executable. If no link of it was recorded, build once more to record it."""
+    keep_in = _keeper(build.session.tree_context_of(build.side))
     try:
-        return relinker(executable, recordings, work)
+        return relinker(executable, recordings, work, keep_in)
     except LayoutsRefusedError as error:
         if not str(error).startswith(_NOT_WATCHED):
             raise
@@ -322,7 +325,20 @@ def _relinker(build: SideBuild, executable: Path, recordings: Path, work: Path) 
     except LayoutsRefusedError:
         held.restore()
         raise
-    return relinker(executable, recordings, work)
+    return relinker(executable, recordings, work, keep_in)
+
+
+def _keeper(context: TreeContext) -> KeepIn | None:
+    """Return the function that puts a link of a tree with code of strangers into a sandbox, None for other trees."""
+    box, layouts = context.sandbox, context.layouts
+    if box is None or layouts is None:
+        return None
+
+    def kept_in(argv: Sequence[str], readable: Path) -> list[str]:
+        # The environment of the link is the stranger's too, so it does not say what the sandbox shows.
+        return box.words(context.inherited, [layouts], [readable], builds=False, command=argv)
+
+    return kept_in
 
 
 def _copies(executable: Path, places: Iterable[Path]) -> list[Path]:

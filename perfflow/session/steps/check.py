@@ -1,6 +1,7 @@
 """Perform steps whose result is a pass or a failure: correctness steps, and steps that run a command.
 
 - ``check`` performs a correctness step: it compares outputs, asserts figures, or checks an exit status.
+- ``acceptable`` applies the rules of a benchmark's checks to the output of a measured process.
 - ``same_outputs`` compares the printed output of programs, and the files that they write, with the expected ones, run
   by run.
 - ``work`` and ``command`` run commands: build, setup, and other steps whose result is an exit status.
@@ -8,17 +9,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import stat
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from perfflow.execute import invoke
 from perfflow.execute.invoke import Failure, require_there, written
-from perfflow.execute.prepare import PreparationError, ReadyProcess, ready
+from perfflow.execute.prepare import BASH, PreparationError, ReadyProcess, ready
 from perfflow.execute.schedule import UNABLE, StepRun, StepStatus
 from perfflow.model.readings import Reading, Side
 from perfflow.model.units import format_quantity, parse_requirement
@@ -28,10 +31,11 @@ from perfflow.session.own_code import run_check
 from perfflow.session.recorded_links import with_links_recorded
 from perfflow.session.session import RunSession
 from perfflow.tools.adapter import Role
+from perfflow.tools.passed_tests import passed_tests
 from perfflow.tools.regular_files import NotRegularError, TooLargeError, read
 from perfflow.tools.shell import same_output
 from perfflow.tools.shell.same_output import BASELINE, RUNS, STDOUT, SameOutputOptions, difference
-from perfflow.tools.tool_files import last_line
+from perfflow.tools.tool_files import last_line, last_words
 from perfflow.workflow.model import OUTPUT_VARIABLE
 
 
@@ -43,12 +47,21 @@ def check(session: RunSession, planned: Planned, run: StepRun) -> None:
         return
     if planned.step.assert_ is None or planned.step.parse is None:
         work(session, planned, run)
+        if session.context.slot:
+            # Now, since long output is cut when the step ends.
+            run.passed_tests = passed_tests(b"\n".join(_printed(session.folder.step(planned.id))))
         return
     before = written(session.parsed_file(planned, Side.BASELINE))
     folder = command(session, planned, run)
     prepared = ready(session.context, planned, Side.BASELINE, folder)
     readings = read_figures(planned.step.parse, folder / "stdout", prepared.cwd, before, prepared.timeout)
     run.detail = _assert_figures(session, planned.step.assert_, readings)
+
+
+def _printed(folder: Path) -> Iterator[bytes]:
+    for name in ("stdout", "stderr"):
+        with contextlib.suppress(OSError):
+            yield read(folder / name, MOST_COMPARED)
 
 
 def _by_tool(session: RunSession, planned: Planned, run: StepRun) -> str:
@@ -93,22 +106,76 @@ _PRINTED = ""
 def same_outputs(session: RunSession, planned: Planned, run: StepRun) -> str:
     """Run each side the required number of times and compare every output with the expected one. Raises Failure."""
     expected: dict[str, bytes] = {}
-    compared, against = 0, "the baseline's"
-    for side in session.sides_of(planned):
+    sides = session.sides_of(planned)
+    compared, judged, against = 0, 0, "the baseline's"
+    for side in sides:
         number, runs = 0, 1
         while number < runs:
             prepared = session.prepare(planned, side, run)
             options = _options(prepared)
             if not expected and options.expected != BASELINE:
                 expected[_PRINTED], against = _content(prepared.cwd / options.expected), options.expected
-            is_judged = side is Side.CANDIDATE or options.expected != BASELINE
-            number, runs = number + 1, options.runs or (RUNS if is_judged else 1)
+            is_judged = side is Side.CANDIDATE or options.expected != BASELINE or bool(options.check)
+            # With nothing else to compare with, the program must at least agree with itself.
+            number, runs = number + 1, options.runs or (RUNS if is_judged else 1 if len(sides) > 1 else 2)
             actual = _outputs(session, prepared, run, options)
             compared += _compare(expected, actual, side, options)
+            if fault := _fault(session, planned, options, actual[_PRINTED]):
+                raise Failure(f"{side.value}: {fault}", exit_code=0)
+            judged += bool(options.check)
             expected = {**actual, **expected}
-    if not compared:
+    if not compared and not judged:
         raise PreparationError("nothing to compare: set `expected: FILE`, `runs: 2` or more, or a candidate")
-    return f"{compared} output{'s' if compared > 1 else ''} the same as {against}"
+    same = f"{_outputs_of(compared)} the same as {against}" if compared else ""
+    return "; ".join(filter(None, (same, f"{_outputs_of(judged)} right by `check`" if judged else "")))
+
+
+def _outputs_of(number: int) -> str:
+    return f"{number} output{'s' if number > 1 else ''}"
+
+
+def acceptable(session: RunSession, planned: Planned, expected: bytes, actual: bytes) -> str:
+    """Return how the output of a measuring step differs from what the workflow accepts; '' if it is acceptable.
+
+    The rules are those of the same-output steps of the benchmark: a tolerance, or a command that judges the output.
+    Without such a step, the output must equal the ``expected`` one. Raises PreparationError, and Failure if the command
+    cannot be started.
+    """
+    rules = [
+        item
+        for item in session.context.plan.steps
+        if item.watches == planned.id and item.tool and item.tool.name == same_output.ADAPTER.name
+    ]
+    for item in rules:
+        folder = session.folder_of(item, Side.BASELINE)
+        options = _options(ready(session.tree_context_of(Side.BASELINE), item, Side.BASELINE, folder))
+        differing = difference(expected, actual, *options.allowed) if options.compares else ""
+        if found := differing or _fault(session, item, options, actual):
+            return found
+    return "" if rules else difference(expected, actual)
+
+
+_JUDGED = "output"
+
+
+def _fault(session: RunSession, planned: Planned, options: SameOutputOptions, output: bytes) -> str:
+    """Return what the command of ``check`` says against an output, '' if it finds it right. Raises Failure."""
+    if not options.check:
+        return ""
+    folder = session.folder_of(planned, Side.BASELINE) / "check"
+    folder.mkdir(exist_ok=True)
+    (folder / _JUDGED).write_bytes(output)
+    # The script of the baseline: a candidate must not judge itself.
+    base = ready(session.tree_context_of(Side.BASELINE), planned, Side.BASELINE, folder)
+    argv = (*BASH, f'exec < "$0"; {options.check}', str(folder / _JUDGED))
+    try:
+        invoke.run(session.spawner(), replace(base, argv=argv, tool=None, call=None, first=()), folder)
+    except Failure as failure:
+        if not failure.exit_code:
+            raise
+        said = last_line("\n".join(invoke.tail(folder / STDOUT))) or last_words(folder)
+        return f"`check` exited with {failure.exit_code}{f': {said}' if said else ''}"
+    return ""
 
 
 def _options(prepared: ReadyProcess) -> SameOutputOptions:
@@ -152,7 +219,7 @@ def _compare(
 ) -> bool:
     """Return whether there was an expected output to compare with. Raises Failure at the first difference."""
     for name, content in actual.items():
-        if name not in expected:
+        if name not in expected or (name == _PRINTED and not options.compares):
             continue
         what = f"{name}: " if name else ""
         differing = difference(expected[name], content, *options.allowed)
@@ -163,7 +230,7 @@ def _compare(
             reason = "both outputs are empty, so the comparison proves nothing"
             remedy = "print a result, list the files that it is written to under `files`, or set `allow-empty: true`"
             raise Failure(f"{side.value}: {what}{reason}; {remedy}", exit_code=0)
-    return any(name in expected for name in actual)
+    return any(name in expected and (name != _PRINTED or options.compares) for name in actual)
 
 
 MOST_OUTPUTS = 2**20

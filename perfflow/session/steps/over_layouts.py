@@ -15,6 +15,7 @@ from perfflow.sampling.pairs import BenchmarkToSample
 from perfflow.sampling.stop_rule import Stop
 from perfflow.session.bench import Bench
 from perfflow.session.code_layouts.sources import DrawnLayouts, SideBuild
+from perfflow.verdict.decide import SPARE
 from perfflow.workflow.roles import AUTO
 
 FEW = 8
@@ -26,6 +27,8 @@ DEAR = 2.0
 DEAR_IN_RUNS = 50
 """The same limit in runs of the program; applies if making ``MANY`` layouts would take longer than the budget."""
 MANY = 56
+_LEAST = SCHEDULES[Design.LAYOUTS][0][0]
+"""Fewest layouts of each side that can decide in pairs."""
 _SPENT = "the time for measuring was spent"
 
 
@@ -92,10 +95,23 @@ class _Deciding:
         if not few and not self._recalled(self.first):
             seconds = drawn.begin() / len(self.bench.able)
             few = self._is_dear(seconds) if self.asked is None else self.asked <= FEW
+            if self.asked is None and not few:
+                # The benchmarks may exceed their own budget for it.
+                self.own_end = max(self.own_end, time.monotonic() + SPARE * _LEAST * self._pair())
+                # What has no time for the first analysis of pairs may have it for a few layouts.
+                few = time.monotonic() + self._needed(drawn, _LEAST) > self.ends
         if few:
             self._take_few(drawn, min(self.asked or FEW, FEW))
         else:
             self._take_pairs(drawn)
+
+    def _needed(self, drawn: DrawnLayouts, layouts: int) -> float:
+        """Return the seconds to make so many layouts of each side, and to measure one benchmark over them."""
+        return layouts * (drawn.begin() + self._pair())
+
+    def _pair(self) -> float:
+        """Return the seconds of a pair of the slowest benchmark."""
+        return max(map(self.bench.sampling.seconds_of, self.benchmarks))
 
     def _is_dear(self, seconds: float) -> bool:
         in_runs = seconds > DEAR_IN_RUNS * self.bench.sampling.seconds
@@ -117,6 +133,9 @@ class _Deciding:
             sampling.take_rounds(left, design, until - self.done, self._end(), start=self.first + self.done)
             drawn.drop(range(self.done + 1, until + 1))
             self.done = until
+            if self.asked is None and look == _LEAST:
+                # Fewer layouts decide nothing, so the programs as built do.
+                self._tell(_SPENT, [item for item in left if sampling.next_number([item]) - self.first < _LEAST])
             left = [item for item in sampling.able(left) if not self._is_enough(item, until, look, looks[-1])]
             if not left:
                 return
@@ -178,10 +197,10 @@ class _Deciding:
         sampling.stop_rule.stop(sampling.able(self.benchmarks), Stop.LAST_LOOK)
 
     def _make_few(self, drawn: DrawnLayouts, layouts: int) -> None:
-        seconds, began = drawn.begin() * layouts, time.monotonic()
+        seconds, began = self._needed(drawn, layouts), time.monotonic()
         if began + seconds > self.ends:
             about = format_quantity(seconds, Dimension.TIME)
-            text = f"{layouts} layouts of each side take about {about} to make, longer than the remaining budget"
+            text = f"{layouts} layouts of each side would take about {about}, longer than the remaining budget"
             raise LayoutsRefusedError(text)
         drawn.make(range(1, layouts + 1), math.inf)
         self.own_end += time.monotonic() - began

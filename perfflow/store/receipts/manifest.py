@@ -25,18 +25,23 @@ SCHEMA = "perfflow.receipt/1"
 SEAL = "seal"
 
 
-def make(result: Result, folder: Path, versions: Mapping[str, str]) -> dict[str, Any]:
-    """Return the manifest of a finished run."""
+def make(result: Result, folder: Path, versions: Mapping[str, str], chain: str = "", own: str = "") -> dict[str, Any]:
+    """Return the manifest of a finished run.
+
+    chain: the last hash of the chain of its events; own: that of perfflow's own files, '' if they were not hashed.
+    """
     return _sealed(
         {
             "schema": SCHEMA,
             **_outcome(result),
             "versions": {"perfflow": VERSION, **versions},
+            **({"own_files": own} if own else {}),
             "machine": result.machine,
             **({"nodes": [node.model_dump(mode="json") for node in result.nodes]} if result.nodes else {}),
             "trees": result.trees,
             "steps": [{"id": step.id, "tool": step.tool, "argv": step.argv} for step in result.steps],
             "data": result.data or {},
+            **({"chain": chain} if chain else {}),
             # The receipt cannot contain its own hash.
             "files": {name: digest for name, digest in hashes(folder) if name != RECEIPT},
         }

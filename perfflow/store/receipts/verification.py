@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 from perfflow.model.errors import Exit, UserError
+from perfflow.store.event_chain import chain_of
 from perfflow.store.receipts.manifest import SCHEMA, SEAL, names, seal, sha256
-from perfflow.store.run_folder import RECEIPT, RESULT, json_lines
+from perfflow.store.run_folder import EVENTS, RECEIPT, RESULT, json_lines
 from perfflow.tools import regular_files
 
 FindingKind = Literal["changed", "missing", "added", "verdict"]
@@ -57,6 +58,8 @@ def findings(folder: Path, receipt: Mapping[str, Any]) -> Iterator[ReceiptFindin
     """Yield the differences between a run's files and its receipt, file by file."""
     yield from _of_itself(folder, receipt)
     there = names(folder)
+    if "chain" in receipt and EVENTS in there:
+        yield from _unchained(folder, receipt["chain"])
     for name, digest in receipt["files"].items():
         if name not in there:
             yield ReceiptFinding("missing", name, "the file is gone")
@@ -75,6 +78,16 @@ def _of_itself(folder: Path, receipt: Mapping[str, Any]) -> Iterator[ReceiptFind
         as_written, told = b"", b"?"
     if as_written != told or receipt.get(SEAL) != seal(receipt):
         yield ReceiptFinding("changed", RECEIPT, "not in the form that perfflow writes")
+
+
+def _unchained(folder: Path, head: object) -> Iterator[ReceiptFinding]:
+    """Yield a difference if the events are not those that perfflow wrote during the run."""
+    with regular_files.opened(folder / EVENTS) as stream:
+        found = chain_of(stream)
+    if found.broken:
+        yield ReceiptFinding("changed", EVENTS, f"line {found.broken} does not follow from the lines before it")
+    elif found.head != head:
+        yield ReceiptFinding("changed", EVENTS, "its lines are not those that perfflow wrote during the run")
 
 
 def _compared(folder: Path, name: str, digest: object) -> Iterator[ReceiptFinding]:

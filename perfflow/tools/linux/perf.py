@@ -26,7 +26,7 @@ from pydantic import Field
 
 from perfflow.model.errors import ToolOutputError
 from perfflow.model.readings import Hotspot, Parsed, Profile, StackCounts, Usage
-from perfflow.model.stacks import Frame, Stack, costs_of, hotspots_of, innermost_own, write_folded
+from perfflow.model.stacks import Frame, Stack, callers_and_callees, costs_of, hotspots_of, innermost_own, write_folded
 from perfflow.tools import python_command, symbol_names, tool_files
 from perfflow.tools.adapter import (
     Adapter,
@@ -304,7 +304,7 @@ class _EventSums:
     is_own: bool = False
     blamed: Counter[Frame] = field(default_factory=Counter)
     selves: Counter[_Place] = field(default_factory=Counter)
-    inclusive: Counter[_Place] = field(default_factory=Counter)
+    inclusive: Counter[Frame] = field(default_factory=Counter)
     below: defaultdict[_Place, Counter[tuple[str, str]]] = field(default_factory=lambda: defaultdict(Counter))
 
     def take(self, sample: PerfSample) -> None:
@@ -318,7 +318,7 @@ class _EventSums:
         place = (blamed.name, blamed.file)
         self.blamed[blamed] += weight
         self.selves[place] += 0 if at else weight
-        for each in {place} | {(frame.name, frame.file) for frame in frames}:
+        for each in callers_and_callees((blamed, *reversed(frames))):
             self.inclusive[each] += weight
         # Below the function, the first one whose name shows its kind.
         kinds = (
@@ -330,13 +330,12 @@ class _EventSums:
     def hotspots(self, source: str) -> tuple[Hotspot, ...]:
         """Rank places by the samples attributed to them, each with a cause if it is known."""
         found, total = [], self.stacks.total()
-        for spot in hotspots_of(self.blamed.items(), source=source):
+        for spot in hotspots_of(self.blamed.items(), source=source, inclusive=self.inclusive.items()):
             place = (spot.location, spot.file)
             cause = costly_calls.cause(self.below[place], round(spot.share * total))
             if not cause and (kind := costly_calls.kind_of(spot.location)):
                 cause = f"supposed: {kind}, by the function's name"
-            own, whole = self.selves[place] / total, self.inclusive[place] / total
-            found.append(replace(spot, cause=cause, self_share=own, inclusive_share=whole))
+            found.append(replace(spot, cause=cause, self_share=self.selves[place] / total))
         return tuple(found)
 
 

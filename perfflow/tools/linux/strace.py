@@ -37,6 +37,13 @@ _ROUNDED = 1e-6
 _CALL = re.compile(
     r'(?P<thread>\d{1,10}) +(?P<call>\w+)\((?:\w+, )?"(?P<path>(?:[^"\\]|\\.)*)"[^"]*\) += (?P<result>.*)\Z'
 )
+# `1234 openat(AT_FDCWD</tree>, "data.txt", O_RDONLY) = 3</tree/data.txt>`; its second half may be on a line of its own.
+_OPENED = re.compile(r"(?P<thread>\d+) .*= \d+<(?P<path>/[^>]*)>\Z")
+_EXECUTED = re.compile(r'(?P<thread>\d+) +execve\("(?P<path>(?:[^"\\]|\\.)*)".*(?:= 0|<unfinished \.\.\.>)\Z')
+_BEGUN = re.compile(r"(?P<thread>\d+) +(?:<\.\.\. )?(?:clone3?|v?fork)\b.*= (?P<child>\d+)\Z")
+_FAMILY = ",execve,?clone,?clone3,?fork,?vfork"
+_INDEXER = "git"
+"""git reads files to find out whether they were changed, which nothing depends on."""
 _UNFINISHED = re.compile(r"(?P<thread>\d{1,10}) .*?(?= ?<unfinished \.\.\.>\Z)")
 _RESUMED = re.compile(r"(?P<thread>\d{1,10}) +<\.\.\. \w+ resumed>")
 _ENDED_OR_SIGNAL = re.compile(r"\d{1,10} +(?:(?P<ended>\+\+\+ .* \+\+\+)|--- .* ---)\Z")
@@ -167,6 +174,34 @@ def _unescaped(text: str) -> str:
     """Decode strace's escapes: a backslash and an octal number are one byte of UTF-8."""
     plain = text.encode("latin-1", "replace").decode("unicode_escape", "replace")
     return plain.encode("latin-1", "replace").decode("utf-8", "replace")
+
+
+def watching_opens(record: Path) -> tuple[str, ...]:
+    """Return the words that, before the argv of a program, record in a file which files it and its children open."""
+    # With --seccomp-bpf, no other call stops the program. -y writes the whole path of what was opened.
+    calls = ("-e", _OPENING + _FAMILY, "-e", "signal=none")
+    return (NAME, "-f", "-qq", "-y", "--seccomp-bpf", *calls, "-o", str(record), "--")
+
+
+def opened_paths(record: bytes) -> frozenset[str]:
+    """Return the absolute paths that were opened, but not by git, from the file of ``watching_opens``."""
+    opened: set[tuple[str, str, str]] = set()
+    program: dict[str, str] = {}
+    parents: dict[str, str] = {}
+    for line in record.decode("ascii", "replace").splitlines():
+        if match := _OPENED.match(line):
+            opened.add((match["thread"], program.get(match["thread"], ""), match["path"]))
+        elif match := _EXECUTED.match(line):
+            program[match["thread"]] = match["path"].rpartition("/")[2]
+        elif match := _BEGUN.match(line):
+            parents[match["child"]] = match["thread"]
+
+    def of(thread: str) -> str:
+        while thread not in program and thread in parents:
+            thread = parents[thread]
+        return program.get(thread, "")
+
+    return frozenset(_unescaped(path) for thread, name, path in opened if (name or of(thread)) != _INDEXER)
 
 
 ADAPTER = Adapter(

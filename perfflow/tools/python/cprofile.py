@@ -10,7 +10,7 @@ from pydantic import BeforeValidator, Field
 
 from perfflow.model.errors import ToolOutputError
 from perfflow.model.readings import Cost, Hotspot, Parsed, Profile, StackCounts, Usage
-from perfflow.model.stacks import Frame, Stack, costs_of, write_folded
+from perfflow.model.stacks import Frame, Stack, costs_of, leads_to_a_part, write_folded
 from perfflow.tools.adapter import Call, Profiler, ProfilingMethod
 from perfflow.tools.parsed_output import Figure, Json, Whole
 from perfflow.tools.python import in_program
@@ -57,7 +57,10 @@ def parse(call: Call, usage: Usage) -> Parsed:
         raise ToolOutputError(f"{_ROWS} contains no time: the program did nothing in its main thread")
     if abs(profile.total - total) > 0.001 * max(profile.total, total):
         raise ToolOutputError(f"{_ROWS} is damaged: its rows add up to {total:.3g} s, not to {profile.total:.3g} s")
-    hotspots = tuple(_hotspot(row, total) for row in in_program.ranked(profile.rows, lambda row: row.own))
+    ranked = in_program.ranked(profile.rows, lambda row: row.own)
+    callers = in_program.ranked(profile.rows, lambda row: row.cumulative)
+    ranked += [row for row in callers if leads_to_a_part(row.file, row.cumulative / total) and row not in ranked]
+    hotspots = tuple(_hotspot(row, total) for row in ranked)
     (call.folder / _FOLDED).write_text(write_folded(_pairs(profile.rows)), encoding="utf-8")
     pairs = Profile(_FOLDED, "folded", StackCounts("ns", "time", is_call_pairs=True))
     return Parsed(hotspots=hotspots, profiles=(Profile(_PROF, "cprofile"), pairs), costs=_costs(profile.rows))

@@ -23,7 +23,7 @@ from pydantic import AfterValidator, Field
 from perfflow.model.errors import ToolOutputError
 from perfflow.model.metrics import builtin_metrics
 from perfflow.model.readings import Parsed, Profile, Reading, StackCounts, Usage
-from perfflow.model.stacks import Frame, Stack, costs_of, hotspots_of, write_folded
+from perfflow.model.stacks import Frame, Stack, callers_and_callees, costs_of, hotspots_of, write_folded
 from perfflow.model.units import duration
 from perfflow.tools import parsed_output, python_command, tool_files
 from perfflow.tools.adapter import Adapter, Call, CommandOptions, Invocation, Profiler, ProfilingMethod, Program, Role
@@ -194,7 +194,8 @@ def parse(call: Call[PySpyOptions], usage: Usage) -> Parsed:
     (call.folder / _FOLDED).write_text(write_folded(stacks), encoding="utf-8")
     profiles = [Profile(_FOLDED, "folded", StackCounts("samples", "time", by_thread=by_thread))]
     profiles += [Profile(file, options.format)] if options.format != "raw" else []
-    hotspots, costs = hotspots_of(leaves, source=NAME), costs_of(leaves, "time")
+    inclusive = ((frame, count) for frames, count in taken for frame in callers_and_callees(frames))
+    hotspots, costs = hotspots_of(leaves, source=NAME, inclusive=inclusive), costs_of(leaves, "time")
     seconds = status.recorded if options.pid else usage.wall
     readings = []
     # At each tick, at most one thread of a process holds the lock. Each process has its own lock.

@@ -47,11 +47,21 @@ class SameOutputOptions(CommandOptions):
         default=False,
         description="Allow empty output on both sides.",
     )
+    check: str = Field(
+        "",
+        description="A command that exits with 0 if the output on its standard input is right. It runs in the tree of "
+        "the baseline. The output must then equal the expected one only if `expected` is set.",
+    )
 
     @property
     def allowed(self) -> tuple[float, float]:
         """The relative and the absolute tolerance."""
         return self.relative, self.absolute
+
+    @property
+    def compares(self) -> bool:
+        """Whether the output must equal the expected one, because no other rule decides or both are asked for."""
+        return not self.check or "expected" in self.model_fields_set
 
     @property
     def named_files(self) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 import tempfile
@@ -20,10 +21,11 @@ T = TypeVar("T")
 
 @dataclass
 class ToolAnswer:
-    """The answer of a tool: ``data``, or ``error`` if it failed. ``progress``: its lines of progress."""
+    """The answer of a tool: ``data``, or ``error`` if it failed. ``size``: in bytes. ``progress``: lines."""
 
     data: dict[str, Any]
     error: str
+    size: int = 0
     progress: list[str] = field(default_factory=list)
     counts: list[float] = field(default_factory=list)
 
@@ -38,7 +40,7 @@ class Agent:
         return {tool.name: tool for tool in (await self.client.list_tools()).tools}
 
     async def call(self, name: str, /, **arguments: Any) -> ToolAnswer:
-        """Call a tool. The client checks the answer against the schema from the server."""
+        """Call a tool, whose answer is sent once, as JSON."""
         said = ToolAnswer({}, "")
 
         async def note(progress: float, total: float | None, message: str | None) -> None:
@@ -46,12 +48,13 @@ class Agent:
             said.progress.append(message or "")
 
         found = await self.client.call_tool(name, arguments, progress_callback=note)
+        (content,) = found.content
+        assert isinstance(content, TextContent)
+        assert found.structured_content is None
         if found.is_error:
-            assert isinstance(found.content[0], TextContent)
-            said.error = found.content[0].text
+            said.error = content.text
         else:
-            assert isinstance(found.structured_content, dict)
-            said.data = found.structured_content
+            said.data, said.size = json.loads(content.text), len(content.text.encode())
         return said
 
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from perfflow.cli.mcp_server.limits import SessionLimits
+from perfflow.model.errors import UserError
 from tests.cli.mcp_server.agent import Agent, ask, talk
 from tests.cli.mcp_server.conftest import COUNTED, new_cost
 from tests.long import rest_long
@@ -18,12 +21,13 @@ RUNNING: dict[str, dict[str, Any]] = {
     "judge_patch": {"workflow": "counted", "patch": new_cost(1), "why": "less"},
     "bisect": {"workflow": "counted", "good": "HEAD"},
 }
+START: dict[str, Any] = {"command": "sh work.sh"}
 
 
 def test_a_session_only_reads_unless_it_is_allowed_more(project: Path) -> None:
     async def script(agent: Agent) -> None:
         tools = await agent.tools()
-        for name, arguments in RUNNING.items():
+        for name, arguments in {**RUNNING, "start": START}.items():
             said = await agent.call(name, **arguments)
             assert "a human can allow it: start the server with `perfflow mcp --allow-run`" in said.error
             assert "perfflow mcp --allow-run" in (tools[name].description or "")
@@ -60,8 +64,8 @@ def test_a_budget_is_cut_to_that_of_the_server(project: Path) -> None:
         "the budget of 7200 s was cut to 7 s, the limit of the server (perfflow mcp --budget)"
     ]
     for said in (more, usual):
-        assert '"budget": 7.0' in (Path(said.data["folder"]) / "result.json").read_text()
-    assert usual.data["notes"] == []
+        assert '"budget": 7.0' in Path(said.data["report"]).with_name("result.json").read_text()
+    assert "notes" not in usual.data
     assert "write 90s, 10m or 1h 30m" in wrong.error
 
 
@@ -118,19 +122,20 @@ def require_errors(folder: Path, flags: str, calls: Sequence[tuple[str, dict[str
 
 
 def test_workflows_are_those_of_the_project_and_the_library(hostile: Path) -> None:
-    given = {"plan": {}, **RUNNING}
+    given = {"look": {}, **RUNNING}
     calls = [(name, {**arguments, "workflow": place}) for name, arguments in given.items() for place in PLACES]
-    require_errors(hostile, "--allow-commands", [*calls, *(("validate", {"workflows": [place]}) for place in PLACES)])
+    calls.remove(("look", {"workflow": ""}))  # lists all workflows
+    require_errors(hostile, "--allow-commands", calls)
     linked, outside, misspelt, shipped = ask(
         hostile,
         "--allow-commands",
-        *(("plan", {"workflow": name}) for name in ("linked", "../outside.yaml", "conted")),
-        ("validate", {"workflows": ["lib:two-commands"]}),
+        *(("look", {"workflow": name}) for name in ("linked", "../outside.yaml", "conted", "lib:two-commands")),
     )
     assert "leads out of the project" in linked.error
     assert "leads out of the project" in outside.error
-    assert "did you mean 'counted'" in misspelt.error
-    assert [file["valid"] for file in shipped.data["files"]] == [True]
+    assert "did you mean 'counted'" in misspelt.data["problems"][0]["hint"]
+    assert shipped.data["valid"]
+    assert "parameter 'baseline' has no value" in shipped.data["note"]
     assert not (hostile / ".perfflow" / "runs").exists()
     assert not (hostile.parent / "starts").exists()
 
@@ -166,6 +171,36 @@ def test_options_do_not_come_in_by_arguments(project: Path) -> None:
     assert not (project / "x").exists()
 
 
+@pytest.mark.parametrize(
+    ("command", "taken"),
+    [
+        ("sh work.sh", "sh work.sh"),
+        ("./work.sh 'a b' x;y", "./work.sh 'a b' 'x;y'"),
+        ("build/later", "build/later"),
+        ("touch x", ""),
+        ("sh -c 'touch x'", ""),
+        ("python3 -m timeit", ""),
+        ("python3 ../outside.py", ""),
+        ("../outside.sh", ""),
+        ("sh linked.sh", ""),
+        ("sh", ""),
+        ("sh 'work.sh", ""),
+    ],
+)
+def test_a_first_workflow_starts_programs_of_the_project_only(project: Path, command: str, taken: str) -> None:
+    (project / "work.sh").write_text("echo 1\n")
+    for outside in ("outside.py", "outside.sh"):
+        (project.parent / outside).write_text("")
+    (project / "linked.sh").symlink_to("../outside.sh")
+    limits = SessionLimits(project.resolve(), 1.0, may_run=True)
+    if taken:
+        assert limits.program(command) == taken
+    else:
+        with pytest.raises(UserError):
+            limits.program(command)
+    assert replace(limits, may_command=True).program(command) == command
+
+
 def patch_of(path: str, old: str = "/dev/null") -> str:
     return f"diff --git a/{path} b/{path}\nnew file mode 100644\n--- {old}\n+++ b/{path}\n@@ -0,0 +1 @@\n+owned\n"
 
@@ -194,7 +229,7 @@ REJECTED = {
 
 @pytest.mark.parametrize("rejected", rest_long([["leads out", "through a link"], ["no patch", "writes into git"]]))
 def test_patches_that_cannot_be_judged_are_refused(project: Path, rejected: list[str]) -> None:
-    plain = COUNTED.replace("  optimize:\n    accept: 10%\n    forbid: [workflows/**]\n", "")
+    plain = COUNTED.replace("  optimize:\n    accept: 10%\n    forbid: [workflows/**]\n    isolate: off\n", "")
     (project / "workflows" / "plain.yaml").write_text(plain)
 
     async def script(agent: Agent) -> None:
@@ -203,7 +238,7 @@ def test_patches_that_cannot_be_judged_are_refused(project: Path, rejected: list
             assert why in said.error, name
         for name in rejected:
             said = await agent.call("judge_patch", workflow="counted", patch=REJECTED[name], why="x\ny: [")
-            assert said.error or said.data["decision"] == "rejected", name
+            assert said.error or said.data["decision"] in ("forbidden", "incorrect", "undecided"), name
         said = await agent.call("judge_patch", workflow="plain", patch=new_cost(1), why="x")
         assert "plain has no stage 'optimize'" in said.error or "plain.yaml has no stage 'optimize'" in said.error
         said = await agent.call("judge_patch", workflow="counted", patch=new_cost(1), why=" ")
@@ -225,15 +260,15 @@ def test_lines_outside_of_the_project_are_not_shown(project: Path) -> None:
 
     async def script(agent: Agent) -> None:
         run = await agent.call("run", workflow="counted", stages=["build", "baseline"])
-        path = Path(run.data["folder"]) / "result.json"
+        path = Path(run.data["report"]).with_name("result.json")
         result = json.loads(path.read_text())
         named = (str(secret), "linked.py", "costs")
         result["hotspots"] = [{**HOTSPOT, "rank": rank, "file": file} for rank, file in enumerate(named)]
         path.write_text(json.dumps(result))
-        said = await agent.call("hotspots", run=run.data["id"], context=1)
+        said = await agent.call("hotspots", run=run.data["run"], context=1)
         away, linked, own = said.data["hotspots"]
         for item in (away, linked):
-            assert item["lines"] == []
+            assert "lines" not in item
             assert "outside the project" in item["lines_note"]
         assert own["lines"] == ["100"]
 

@@ -56,7 +56,7 @@ def test_the_protocols_inspector_lists_and_calls_tools(inspector: str, project: 
     tools = asked("--method", "tools/list")["tools"]
     assert isinstance(tools, list)
     assert "judge_patch" in {tool["name"] for tool in tools}
-    words = ("--method", "tools/call", "--tool-name", "plan", "--tool-arg", "workflow=counted")
-    planned = asked(*words)["structuredContent"]
-    assert isinstance(planned, dict)
-    assert planned["workflow"] == "counted"
+    words = ("--method", "tools/call", "--tool-name", "look", "--tool-arg", "workflow=counted")
+    content = asked(*words)["content"]
+    assert isinstance(content, list)
+    assert json.loads(content[0]["text"])["workflow"] == "counted"

@@ -128,13 +128,29 @@ def test_nodes_measure_the_chosen_benchmarks(cluster: Cluster, project: Project)
     assert {row["name"] for row in result(project)["benchmarks"]} == {"b"}
 
 
+def test_a_gate_fails_as_it_does_here(cluster: Cluster, project: Project) -> None:
+    # Figures that a program reads from the tree: how the nodes' time passes decides nothing.
+    parsed = 'parse: {regex: "(?P<time>.+)", units: {time: ms}}'
+    project.write(f"    - {{id: one, run: cat figure, {parsed}}}\n")
+    for figure in ("10", "15"):
+        (project.root / "figure").write_text(figure)
+        project.git("add", "-A")
+        project.git("commit", "-qm", figure)
+    words = ("gate", "flow.yaml", "--base", "HEAD~1", "--seed", "7", "--json")
+    both = [json.loads(ran(project, *words, *more, status=1).stdout) for more in ((), ("--executor", "lab"))]
+    for one in both:
+        assert {row["name"]: row["decision"] for row in one["benchmarks"]} == {"one": "regressed"}
+    assert [len(one["nodes"]) for one in both] == [0, 1]
+
+
+@pytest.mark.long  # measures until it is known that two benchmarks are the same, minutes on a busy machine
 def test_a_gate_decides_as_it_does_here(cluster: Cluster, project: Project) -> None:
-    project.write("".join(measuring(number) for number in (1, 2, 3)))
+    project.write("".join(measuring(number) for number in (1, 2)))
     slower(project, 200_000)
     words = ("gate", "flow.yaml", "--base", "HEAD~1", "--seed", "7", "--json")
     both = [json.loads(ran(project, *words, *more, status=1).stdout) for more in ((), ("--executor", "lab"))]
     decided = [{row["name"]: row["decision"] for row in one["benchmarks"] if row["gating"]} for one in both]
-    assert decided[0] == decided[1] == {"b1": "same", "b2": "regressed", "b3": "same"}
+    assert decided[0] == decided[1] == {"b1": "same", "b2": "regressed"}
     # The second gate may reuse the base that the first one built.
     bases = [{key: value for key, value in one["trees"]["baseline"].items() if key != "built"} for one in both]
     assert bases[0] == bases[1]
