@@ -67,7 +67,7 @@ def test_tricks_pass_the_checks_of_a_naive_harness_and_leave_its_tree(tmp_path: 
 
 def test_the_subset_is_judged_as_the_corpus_asks(tmp_path: Path) -> None:
     out = tmp_path / "judged.jsonl"
-    done = run_module("benchmarks.referee", "--subset", "--budget", "60s", "--out", out, check=False)
+    done = run_module("benchmarks.referee", "--subset", "--budget", "20s", "--out", out, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     assert f"{len(SUBSET)} of {len(SUBSET)} tricks caught" in done.stdout.splitlines()
     found = {line["name"]: line for line in map(json.loads, out.read_text().splitlines())}
