@@ -400,6 +400,5 @@ def _data(patch: str) -> bytes:
 
 
 def _stages(steps: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
-    """Return all stages except those that only profile: profiles of the unpatched code decide nothing."""
-    working = dict.fromkeys(str(step["stage"]) for step in steps if step["role"] != "profile")
-    return (*(name for name in working if name != CANDIDATES_STAGE), CANDIDATES_STAGE)
+    """Return the stages that a patch needs: it is built, checked and compared with the original in trees of its own."""
+    return (*(name for name in ("setup",) if any(step["stage"] == name for step in steps)), CANDIDATES_STAGE)
