@@ -250,6 +250,22 @@ def test_an_interval_that_ends_near_the_goal_gets_the_budget_once_more(
     assert rule.stopped["a"] is Stop.BUDGET
 
 
+@pytest.mark.parametrize(
+    ("count", "attempts", "factor", "ends"),
+    [
+        (11, 1, 0.5, True),
+        # Eleven pairs that agree prove a gain, but not the best of ten. What gains nothing needs no more.
+        (11, 10, 0.5, False),
+        (20, 10, 0.5, True),
+        (11, 10, 1.0, True),
+    ],
+)
+def test_the_best_of_many_attempts_takes_more_pairs(count: int, attempts: int, factor: float, *, ends: bool) -> None:
+    rule = rule_of(goal=replace(REACHED, attempts=attempts))
+    values = wave(count, 0.002)
+    assert taken(rule, values, [factor * value for value in values[::-1]]).decided(A, count) is ends
+
+
 # -- changes and confirmations
 
 

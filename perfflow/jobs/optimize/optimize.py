@@ -370,6 +370,9 @@ class Optimizer(TreeWork):
         kept, subrun, seconds = self._begun(), self._subrun(name), self._session.waits.stopwatch()
         change: AppliedChange | None = None
         try:
+            if not (planned.step.patch or planned.step.ref):
+                # A command may write what the build has made. A patch is refused before anything is built.
+                self._set_up(planned)
             change = self._change(planned, run, subrun, attempt)
             self._set_up(planned)
             context = kept.built(kept.other, change.tree, change.own.on_top(kept.settings), subrun, planned)
