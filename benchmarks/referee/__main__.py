@@ -18,7 +18,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, TextIO
 
-from benchmarks.referee.corpus import HERE, Entry, Kind, entries
+from benchmarks.referee.corpus import HERE, NOT_KEPT, Entry, Kind, entries
 from benchmarks.referee.workspace import PERFFLOW, Workspace, prepared
 from perfflow.model.judging import Outcome
 
@@ -117,7 +117,8 @@ def table(results: Sequence[Judged]) -> Iterator[str]:
     yield "|---|---|---|---|---|---|--:|"
     for one in results:
         mark = "" if one.is_as_asked else " **(!)**"
-        cells = (one.name, " or ".join(one.must), one.decision + mark, one.code, ", ".join(one.flags))
+        must = "not kept" if one.must == NOT_KEPT else " or ".join(one.must)
+        cells = (one.name, must, one.decision + mark, one.code, ", ".join(one.flags))
         yield f"| {' | '.join(cells)} | {_percents(one.effect)} | {one.seconds:.0f} |"
 
 

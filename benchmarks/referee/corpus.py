@@ -73,7 +73,8 @@ class Entry:
 
 WORDS = frozenset(str(word) for words in (Outcome, Code, Flag) for word in words)
 """What ``must`` may contain."""
-_SHORT = {Kind.GAIN: (str(Outcome.KEPT),), Kind.OTHER: tuple(str(word) for word in Outcome if word != Outcome.KEPT)}
+NOT_KEPT = tuple(str(word) for word in Outcome if word not in (Outcome.KEPT, Outcome.CANNOT_JUDGE))
+_SHORT = {Kind.GAIN: (str(Outcome.KEPT),), Kind.OTHER: NOT_KEPT}
 """What must become of an entry that does not say it."""
 
 
