@@ -119,6 +119,8 @@ class Flag(StrEnum):
     NOT_ISOLATED = "not-isolated"
     OUTPUT_UNCHECKED = "output-unchecked"
     """Nothing compared what the timed processes printed."""
+    OWN_CLOCK = "own-clock"
+    """A suite timed itself, and its full run took too long to check its figures from outside."""
     FIXED_INPUT = "fixed-input"
     """Every timed process got the same input, and no other input was tried: the answer may be written into the code."""
     AS_BUILT = "as-built"

@@ -53,7 +53,8 @@ class Request:
 
     ``number``: the round, from 0. ``layout``: the code layout of the side, from 1; 0 is the ordinary build.
     ``warming``: a warm-up, which shows the duration of the benchmarks, and whose readings are discarded. ``core``: the
-    core on which the other side's process runs at the same time, None if both run in turn.
+    core on which the other side's process runs at the same time, None if both run in turn. ``single``: no process of
+    the other side has the same number.
     """
 
     benchmarks: tuple[BenchmarkToSample, ...]
@@ -62,6 +63,7 @@ class Request:
     layout: int = 0
     warming: bool = False
     core: int | None = None
+    single: bool = False
 
     @property
     def ids(self) -> tuple[str, ...]:
@@ -295,7 +297,7 @@ class PairScheduler:
             order = (order[0], *order)
         for side in order:
             started = self._clock()
-            request = Request(turn.benchmarks, side, turn.number, turn.layout, turn.warming)
+            request = Request(turn.benchmarks, side, turn.number, turn.layout, turn.warming, single=turn.single)
             try:
                 readings = turn.benchmarks[0].take(request)
             except TimeUpError:

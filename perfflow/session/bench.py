@@ -21,6 +21,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import chain
 from pathlib import Path
+from threading import get_ident
+from time import monotonic
 from typing import Any
 
 from perfflow.execute import invoke
@@ -40,7 +42,7 @@ from perfflow.execute.schedule import StepRun
 from perfflow.execute.turns import Turns
 from perfflow.machine.noise import NoiseClass, as_json, describe
 from perfflow.model.errors import ToolOutputError
-from perfflow.model.judging import Flag
+from perfflow.model.judging import Code, Flag
 from perfflow.model.readings import ONE_THREAD, Design, Reading, Side
 from perfflow.model.secrets import masked
 from perfflow.model.units import duration
@@ -58,6 +60,7 @@ from perfflow.sampling.pairs import (
 )
 from perfflow.sampling.sampling import StepSampling
 from perfflow.sampling.stop_rule import BUDGET, StopRule
+from perfflow.session import outside_clock
 from perfflow.session.brief_runs import BriefRuns
 from perfflow.session.code_layouts.sources import DrawnLayouts
 from perfflow.session.counted_suite import NotFixedError, counted_suite
@@ -71,7 +74,7 @@ from perfflow.session.session import RunSession
 from perfflow.session.suite_clock import SuiteClock
 from perfflow.session.timed_outputs import VARIES, TimedOutputs
 from perfflow.store.record import reading_from_json
-from perfflow.tools.adapter import Pace, pace_of
+from perfflow.tools.adapter import Effort, Pace, pace_of
 from perfflow.tools.parsed_output import PatternTimeoutError, time_left
 from perfflow.tools.regular_files import TooLargeError, read
 from perfflow.workflow.layout_checks import OFF
@@ -89,6 +92,12 @@ _LONGEST_OBSERVED = 5.0
 """Seconds: a program that takes longer is not run once more to see whether its processes take turns."""
 OVER_LAYOUTS = 0.3
 """Share of the time that is kept to measure what seems changed over code layouts."""
+FEWEST_OUTPUTS = 44
+"""Outputs of a candidate to compare before it is kept: one that is wrong in a tenth of its runs passes 1% of times."""
+LONGEST_CHECK = 20.0
+"""Seconds for further runs whose output is compared."""
+_BEYOND_PAIRS = 1 << 20
+"""Number of the first of these runs, beyond those of pairs."""
 HOSTILE_FACTOR = 2
 """Factor of the default budget on a hostile machine."""
 
@@ -129,6 +138,8 @@ class Bench:
         if session.differ and not watched and not (planned.tool and planned.tool.is_suite):
             run.flags.add(Flag.OUTPUT_UNCHECKED)
         self._draws_seed = uses_pair_seed(session.context.plan, planned)
+        self._singles: dict[Side, dict[int, int]] = {}
+        self._times_itself = bool(session.differ and planned.tool and planned.tool.is_suite)
         self.brief_runs = BriefRuns()
         self.shell_starts: list[float] = []
         """Seconds that bash took to start, of each timed process that it ran."""
@@ -221,6 +232,11 @@ class Bench:
             )
         if len(self.sides) == 2 and not self.deterministic:
             self.sampling.confirm(benchmarks, ends, self.planned.step.confirm or 0)
+        reached = [item for item in benchmarks if self.sampling.stop_rule.rests_on_layout(item)]
+        if self._times_itself:
+            self._check_clock(reached)
+        if self._outputs:
+            self._check_more_outputs(self._outputs, reached)
 
     def raise_failures(self) -> None:
         """Raise the failures of benchmarks of a suite that could not be measured, all in one. Raises Failure."""
@@ -458,8 +474,10 @@ class Bench:
                 if request.core is not None:
                     # It is judged by how it fails while the other side does not run.
                     raise LostError from failure
-                self.run.failing, self.run.failing_side = list(prepared.shown), side
-                self._blame(failure, request)
+                # Whichever process ended last, it is the candidate's output that is wrong.
+                at_fault = Side.CANDIDATE if failure.code in (Code.WRONG_OUTPUT, Code.OUTPUT_VARIES) else side
+                self.run.failing, self.run.failing_side = list(prepared.shown), at_fault
+                self._blame(failure, replace(request, side=at_fault))
                 raise
             self.evidence.add(prepared, invoked.parsed)
             if not paused or self.deterministic:
@@ -481,8 +499,48 @@ class Bench:
     def _compare_output(self, request: Request, count: int | None, prepared: ReadyProcess, folder: Path) -> None:
         """Compare what a process printed with what that of the other side did. Raises Failure."""
         if self._outputs:
-            again = partial(invoke.run, self.session.spawner(), prepared, folder)
-            self._outputs.note(request, count, folder, again)
+            # In a folder of its own, since the next process of this side may run at the same time.
+            apart = self.session.folder.step(self.planned.id) / "again" / str(get_ident())
+            again = partial(self._once_more, self._outputs.read(prepared, apart), apart)
+            # Without drawn inputs all processes have the same one.
+            number = 2 * self._input_of(request) + request.warming if self._draws_seed else 0
+            self._outputs.note(request.side, (number, count or 0), folder, again)
+
+    def _once_more(self, prepared: ReadyProcess, folder: Path) -> Path:
+        """Run a process once more, with its output in a folder, and return the folder. Raises Failure."""
+        folder.mkdir(parents=True, exist_ok=True)
+        invoke.run(self.session.spawner(), prepared, folder)
+        return folder
+
+    def _check_more_outputs(self, outputs: TimedOutputs, benchmarks: Sequence[BenchmarkToSample]) -> None:
+        """Run what seems good enough until enough of its outputs were compared: one may be wrong in a few runs only."""
+        ends = monotonic() + LONGEST_CHECK
+        for item in benchmarks:
+            sides = self.able if self._draws_seed else (Side.CANDIDATE,)
+            for number in range(_BEYOND_PAIRS, _BEYOND_PAIRS + FEWEST_OUTPUTS - outputs.compared):
+                for side in sides if monotonic() < ends else ():
+                    self.sample(Request((item,), side, number))
+
+    def _check_clock(self, benchmarks: Sequence[BenchmarkToSample]) -> None:
+        """Check what seems good enough, and times itself, by the clock of its process. Raises Failure."""
+        for item in benchmarks:
+            processes: dict[Side, list[Invoked]] = {side: [] for side in self.able}
+            for side in self.able * outside_clock.RUNS:
+                folder = self.session.folder_of(self.planned, side)
+                prepared = self._ready(Request((item,), side, _BEYOND_PAIRS), None, folder)
+                limit = outside_clock.limit_of(processes[Side.BASELINE])
+                if prepared.call:
+                    call = replace(prepared.call, effort=Effort.NORMAL, timeout=limit)
+                    prepared = replace(prepared, timeout=limit, call=call)
+                try:
+                    processes[side].append(invoke.run(self.session.spawner(), prepared, folder))
+                except Failure as failure:
+                    if not failure.timeout or side is Side.BASELINE:
+                        self.run.flags.add(Flag.OWN_CLOCK)
+                        break
+                    raise outside_clock.too_slow(processes[Side.BASELINE]) from failure
+            else:
+                outside_clock.require_saved(processes)
 
     def _service_clock(self, request: Request) -> Callable[[], float]:
         """Return a function that returns the CPU time (s) since now of the services that a load generator uses.
@@ -546,12 +604,20 @@ class Bench:
             self._prepared[key] = self._direct(self.session.prepare(self.planned, side, self.run, *key[1:]))
         return of_several(self._prepared[key], ids)
 
+    def _input_of(self, request: Request) -> int:
+        """Return the number of the input of a process: that of its pair, or its number on its side if it is single."""
+        if not request.single or request.warming:
+            return request.number
+        before = self._singles.setdefault(request.side, {})
+        return before.setdefault(request.number, len(before))
+
     def _rendered(self, request: Request, ops: int | None) -> ReadyProcess:
         """Return the call of a request, rendered for its pair if the step draws its input."""
         if not self._draws_seed:
             return self.prepared(request.side, ops, request.ids)
         session = self.session
-        draw = f"{session.context.seed}\0{session.pair_secret}\0{self.planned.id}\0{request.number}\0{request.warming}"
+        number = self._input_of(request)
+        draw = f"{session.context.seed}\0{session.pair_secret}\0{self.planned.id}\0{number}\0{request.warming}"
         seed = int.from_bytes(hashlib.blake2b(draw.encode(), digest_size=4).digest(), "big") >> 1
         prepared = session.prepare(self.planned, request.side, self.run, ops, request.ids[:1], pair_seed=seed)
         return of_several(self._direct(prepared), request.ids)

@@ -13,15 +13,14 @@ from perfflow.model.errors import StepError
 from perfflow.model.judging import Code, Flag
 from perfflow.model.readings import Side
 from perfflow.plan.plan import Planned
-from perfflow.sampling.pairs import Request
 from perfflow.session.session import Differ
 from perfflow.tools.regular_files import read
 
 FILE = "printed"
 MOST_COMPARED = 256 * 2**20
 """Most bytes of one output."""
-_MOST_ROUNDS = 4
-"""Most rounds whose outputs are kept: side by side, processes of two rounds may overlap."""
+_MOST_INPUTS = 16
+"""Most inputs for which an output is kept, until the other side gets the same input."""
 VARIES = "output-varies"
 """The key of ``allow`` for a command whose output differs from run to run."""
 
@@ -29,8 +28,8 @@ VARIES = "output-varies"
 @dataclass(frozen=True)
 class _Printed:
     output: bytes
-    again: Callable[[], object]
-    """Runs the process once more."""
+    again: Callable[[], Path]
+    """Runs the process once more, and returns the folder of its output."""
 
 
 class TimedOutputs:
@@ -38,7 +37,9 @@ class TimedOutputs:
 
     def __init__(self, planned: Planned, run: StepRun, differ: Differ) -> None:
         self._planned, self._run, self._differ = planned, run, differ
-        self._printed: dict[tuple[int, bool, int], dict[Side, _Printed]] = {}
+        self._printed: dict[tuple[int, int], dict[Side, _Printed]] = {}
+        self.compared = 0
+        """Number of outputs of the candidate that were compared."""
 
     def read(self, prepared: ReadyProcess, folder: Path) -> ReadyProcess:
         """Return the call with its output in a file, whatever the workflow says. Both sides have the same kind."""
@@ -46,18 +47,19 @@ class TimedOutputs:
             return prepared
         return replace(prepared, call=replace(prepared.call, stdout=str(folder / FILE)))
 
-    def note(self, request: Request, count: int | None, folder: Path, again: Callable[[], object]) -> None:
-        """Compare the output of a process with that of the other side's.
+    def note(self, side: Side, given: tuple[int, int], folder: Path, again: Callable[[], Path]) -> None:
+        """Compare the output of a process with the last one of the other side's for the same input.
 
-        again: runs the process once more. Raises Failure for a difference that is not allowed.
+        given: what determines the input, as numbers. again: runs the process once more, and returns the folder of its
+        output. Raises Failure for a difference that is not allowed.
         """
-        # A round may have several processes of a side, with different code layouts and one input.
-        sides = self._printed.setdefault((request.number, request.warming, count or 0), {})
-        sides[request.side] = _Printed(_content(folder), again)
-        if len(self._printed) > _MOST_ROUNDS:
+        sides = self._printed.setdefault(given, {})
+        sides[side] = _Printed(_content(folder), again)
+        if len(self._printed) > _MOST_INPUTS:
             del self._printed[next(iter(self._printed))]
         if len(sides) < len(Side):
             return
+        self.compared += side is Side.CANDIDATE
         baseline, actual = sides[Side.BASELINE], sides[Side.CANDIDATE].output
         expected = baseline.output
         if not expected:
@@ -68,8 +70,7 @@ class TimedOutputs:
         if not difference:
             self._run.flags.add(Flag.OTHER_NUMBERS)
             return
-        baseline.again()
-        repeated = _content(folder.parent / Side.BASELINE.value)
+        repeated = _content(baseline.again())
         if repeated != expected and self._differ(self._planned, expected, repeated):
             reason = (
                 "its output differs from run to run on the baseline too, so the output of the candidate says nothing; "

@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from perfflow.execute import sandbox
-from perfflow.model.judging import Flag
+from perfflow.model.judging import Code, Flag
+from perfflow.model.readings import Side
 from perfflow.model.result import Optimization
+from perfflow.session.timed_outputs import TimedOutputs
 from tests.session.project import Project, flow
 
 pytestmark = pytest.mark.skipif(not sandbox.available()[0], reason=sandbox.available()[1] or "a sandbox")
 
 
-def judged(tree: Project, program: str, patched: str, *, check: str = "", more: str = "") -> Optimization:
-    """Judge a patch of a shell program, with a few pairs of timed runs, whose figures decide nothing here."""
+def judged(tree: Project, program: str, patched: str, *, check: str = "", more: str = ", runs: 3") -> Optimization:
+    """Judge a patch of a shell program, by default with a few pairs of timed runs, whose figures decide nothing."""
     tree.commit({"work.sh": program})
     tree.write("work.sh", patched)
     tree.write("new.patch", tree.git("diff"))
     tree.git("checkout", "-q", "work.sh")
     text = flow(
-        baseline=f"{{id: work, run: sh work.sh, runs: 3{more}}}",
+        baseline=f"{{id: work, run: sh work.sh{more}}}",
         profile="{id: look, run: 'true'}",
         optimize=[],
         verify=f"{{id: right, uses: same-output, benchmark: work, with: {{{check}}}}}",
@@ -51,7 +55,9 @@ def test_nothing_is_said_about_a_program_whose_output_varies(tree: Project) -> N
     varies = "[ -e wrong ]; readlink /proc/$$/fd/1 | grep -q printed && date +%N || echo 42\n"
     found = judged(tree, varies, f"{varies}true\n")
     assert "differs from run to run on the baseline too" in found.reason
-    allowed = judged(tree, varies, f"{varies}true; true\n", more=", allow: {output-varies: it prints the time}")
+    allowed = judged(
+        tree, varies, f"{varies}true; true\n", more=", runs: 3, allow: {output-varies: it prints the time}"
+    )
     assert Flag.OUTPUT_UNCHECKED in allowed.flags
 
 
@@ -78,3 +84,16 @@ def test_both_sides_of_a_pair_get_one_seed_that_no_other_pair_gets(tree: Project
     assert row.candidate
     assert row.baseline.samples == row.candidate.samples
     assert len(set(row.baseline.samples)) == 4
+
+
+def test_many_outputs_are_compared_before_a_candidate_is_kept(tree: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    note, sides = TimedOutputs.note, list[Side]()
+
+    def counted(self: TimedOutputs, side: Side, *more: Any) -> None:
+        sides.append(side)
+        note(self, side, *more)
+
+    monkeypatch.setattr(TimedOutputs, "note", counted)
+    found = judged(tree, "sleep 0.1; echo 42\n", "echo 42\n", more="")
+    assert found.code is Code.PROVEN
+    assert sides.count(Side.CANDIDATE) >= 44

@@ -310,6 +310,8 @@ def message_of(found: Optimization) -> str:
     return f"perf: {change} ({effect})\n\n{found.id}: {found.reason}\n"
 
 
+_ENDED_BY_TIME = frozenset({Code.MALFORMED, Code.BUILD_FAILED, Code.CHECK_FAILED, Code.NOT_MEASURED})
+"""Codes of steps that may have failed since the time was over."""
 ORIGINAL = "original"
 """Subrun of the run's folder for the original tree, built outside the project."""
 DIFF = "change.diff"
@@ -393,7 +395,7 @@ class Optimizer(TreeWork):
             acceptance = self._judged(subrun.record)
         except (RejectedError, PreparationError) as error:
             code = error.code if isinstance(error, RejectedError) else Code.MALFORMED
-            code = Code.OUT_OF_TIME if self._session.deadline.is_over else code
+            code = Code.OUT_OF_TIME if self._session.deadline.is_over and code in _ENDED_BY_TIME else code
             entry = ledger_entry(planned, name, "rejected", code, str(error), bound=bound)
             entry = entry.model_copy(update=self._last_words(error))
             if code is Code.OUT_OF_TIME:

@@ -1,0 +1,87 @@
+"""Check the times that a suite gives for itself by the clock of the process, which its code cannot change.
+
+A suite times its benchmarks in a process that also has the candidate's code, which may slow down the suite's clock or
+change its figures. What no benchmark accounts for, such as the start of the process, is the same on both sides: if it
+grows by much of what the benchmarks claim to save, they did not save it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from perfflow.execute.invoke import Failure, Invoked
+from perfflow.model.judging import Code
+from perfflow.model.metrics import in_words
+from perfflow.model.readings import BATCH, MEAN, Reading, Side
+
+RUNS = 3
+"""Runs of each side. They are full ones, as brief runs spend too little of their time in the benchmark."""
+_LONGEST_RUN, _FACTOR, _SPARE = 60.0, 4.0, 5.0
+"""Seconds for a run of the base; of the candidate, so many times those of the base and some more."""
+_SHARE = 0.5
+"""Share of the claimed saving that must be missing elsewhere."""
+_CLOCKS = ("time", "cpu")
+
+
+@dataclass(frozen=True)
+class _Process:
+    """Seconds that no benchmark of a process accounts for, and its benchmarks: mean time (s) and iterations."""
+
+    rest: float
+    benchmarks: Mapping[str, tuple[float, float]]
+
+
+def limit_of(before: Sequence[Invoked]) -> float:
+    """Return the seconds for the next run, after these of the base."""
+    return _FACTOR * max(item.usage.wall for item in before) + _SPARE if before else _LONGEST_RUN
+
+
+def too_slow(before: Sequence[Invoked]) -> Failure:
+    """Return the failure of a candidate whose run does not end in that time."""
+    usual, most = median(item.usage.wall for item in before), limit_of(before)
+    reason = f"a full run of the suite takes {usual:.1f} s on the base, and more than {most:.1f} s on the candidate"
+    return Failure(reason, exit_code=0, code=Code.CLOCKS_DISAGREE)
+
+
+def require_saved(processes: Mapping[Side, Sequence[Invoked]]) -> None:
+    """Raise Failure if what the candidate's benchmarks save by their own clock is spent beside them."""
+    for clock in _CLOCKS:
+        before, after = ([_process(item, clock) for item in processes[side]] for side in Side)
+        shares = list(_missing(before, after))
+        apart = min(item.rest for item in after) > max(item.rest for item in before)
+        if apart and shares and median(shares) > _SHARE:
+            reason = (
+                "the suite's own clock shows a gain that the clock of its process does not: "
+                f"{median(shares):.0%} of the saved {in_words(clock)} is spent elsewhere in the process"
+            )
+            raise Failure(reason, exit_code=0, code=Code.CLOCKS_DISAGREE)
+
+
+def _process(invoked: Invoked, clock: str) -> _Process:
+    usage = invoked.usage
+    inside = dict(_accounted(invoked.parsed.readings, clock))
+    outside = usage.wall if clock == "time" else usage.user + usage.system
+    return _Process(outside - sum(mean * number for mean, number in inside.values()), inside)
+
+
+def _missing(before: Sequence[_Process], after: Sequence[_Process]) -> Iterator[float]:
+    """Yield, for each process of the candidate that claims a gain, the share of it by which its rest is larger."""
+    usual_rest = median(process.rest for process in before)
+    means: dict[str, list[float]] = {}
+    for process in before:
+        for name, (mean, _) in process.benchmarks.items():
+            means.setdefault(name, []).append(mean)
+    for process in after:
+        known = ((means[name], figures) for name, figures in process.benchmarks.items() if name in means)
+        saved = sum((median(usual) - mean) * number for usual, (mean, number) in known)
+        if saved > 0:
+            yield (process.rest - usual_rest) / saved
+
+
+def _accounted(readings: Sequence[Reading], clock: str) -> Iterator[tuple[str, tuple[float, float]]]:
+    for reading in readings:
+        if reading.metric == clock and "n" in reading.inner:
+            mean = reading.inner.get(MEAN, reading.value)
+            yield reading.benchmark, (mean, reading.inner["n"] * reading.inner.get(BATCH, 1.0))
