@@ -678,7 +678,7 @@ class Optimizer(TreeWork):
     def _opened_on_base(self, planned: Planned, run: StepRun) -> Opened:
         """Return what checks and benchmarks read in the accepted state, and warn if that is not known."""
         kept = self._begun()
-        kept.set_up(lambda: self._subrun(ORIGINAL), planned)
+        self._set_up(planned)
         session = kept.session_in(kept.standing, Subrun(self._folder, ORIGINAL, Record()), planned)
         found: list[frozenset[str]] = []
         for names in (self._stage.checking, self._stage.measuring):
