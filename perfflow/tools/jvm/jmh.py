@@ -34,7 +34,8 @@ JAVA = Program("java", "apt-get install default-jdk-headless")
 MAIN = "org.openjdk.jmh.Main"
 SUITE, _LISTED = "suite.json", "listing.out"
 _DRIVER = python_command.driver_command("jmh_suite.py", __file__)
-_HARNESS = r"(?:.*\.)?jmh_generated\."
+# A Blackhole is given to benchmarks, and called by the generated code for what they return.
+_HARNESS = r"(?:(?:.*\.)?jmh_generated|org\.openjdk\.jmh)\."
 """What calls a benchmark; JMH writes it for each."""
 # Seconds of one operation of a benchmark; a slower one takes fewer iterations than the others.
 _TOGETHER = 0.02
