@@ -1,8 +1,9 @@
-"""What becomes of a patch, in words for programs: seven outcomes, and a stable code for each reason."""
+"""What becomes of a patch, in words for programs: seven outcomes, a stable code for each reason, and two errors."""
 
 from __future__ import annotations
 
 from enum import StrEnum
+from pathlib import Path
 
 
 class Outcome(StrEnum):
@@ -15,7 +16,7 @@ class Outcome(StrEnum):
     """Something that is guarded got worse."""
     INCORRECT = "incorrect"
     FORBIDDEN = "forbidden"
-    """It was not tried, or not to the end: it is no patch, or touches what it must not touch."""
+    """It was not tried, or not to the end: it does not apply, or changes what it must not change."""
     UNDECIDED = "undecided"
     """More time could decide."""
     CANNOT_JUDGE = "cannot-judge"
@@ -133,3 +134,15 @@ class Flag(StrEnum):
     """It changes how the program is built."""
     MANY_ATTEMPTS = "many-attempts"
     """It is one of several attempts, and would not pass the bound that their number asks for."""
+
+
+class RejectedError(Exception):
+    """A candidate was rejected and reverted. The text gives the reason, ``log`` the output of a command that failed."""
+
+    def __init__(self, code: Code, reason: str, log: Path | None = None) -> None:
+        super().__init__(reason)
+        self.code, self.log = code, log
+
+
+class NoProposalError(RejectedError):
+    """The command of ``propose`` had no further idea."""

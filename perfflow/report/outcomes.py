@@ -11,7 +11,7 @@ OUTCOMES: Mapping[Outcome, str] = {
     Outcome.NO_GAIN: "it is measured well enough to say that it does not gain what the workflow asks for",
     Outcome.HARMFUL: "something that the workflow guards got worse",
     Outcome.INCORRECT: "it does not build, or a check fails, or its output is another one",
-    Outcome.FORBIDDEN: "it is no patch for this code, or touches what it must not touch",
+    Outcome.FORBIDDEN: "it does not apply to this code, or changes what it must not change",
     Outcome.UNDECIDED: "more time could decide; `needs` tells how much",
     Outcome.CANNOT_JUDGE: "the original fails, or nothing can be measured here: not the fault of the patch",
 }

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from perfflow.store.receipts import manifest
-from perfflow.store.receipts.own_files import PACKAGE, changed_files, hash_of, own_files
+from perfflow.store.receipts.manifest import PACKAGE, changed_files, hash_of, own_files
 from perfflow.store.run_folder import json_lines
 from tests.cli.running import result_of
 from tests.cli.shell import ROOT, perfflow, write

@@ -10,9 +10,8 @@ from pathlib import Path
 import pytest
 
 from perfflow.jobs.optimize.protect import Opened, Protection
-from perfflow.jobs.optimize.rejected import RejectedError
 from perfflow.model.errors import UserError
-from perfflow.model.judging import Code
+from perfflow.model.judging import Code, RejectedError
 from perfflow.model.result import Optimization, Result
 from perfflow.plan.plan import stage_plan
 from perfflow.trees.repository import open_repository

@@ -96,7 +96,7 @@ class SessionLimits:
         own = words[1] if interpreted and words[1:] else words[0]
         # A program may be built only later.
         if not (self.inside(own).is_file() if interpreted else "/" in own and self.inside(own)):
-            text = f"{words[0]} is no program of the project, and no interpreter with a file of it"
+            text = f"{words[0]} is neither a program of the project nor an interpreter with a file of it"
             raise _not_allowed(f"{text}; this server runs no other", ALLOW_COMMANDS)
         return shlex.join(words)
 

@@ -1,6 +1,6 @@
 """Judge a batch of patches: each against the same original, which is built and checked once.
 
-What is no patch for this code, or touches what it must not touch, is answered before anything is built. The others are
+A patch that does not apply, or changes what it must not change, is answered before anything is built. The others are
 the candidates of one run.
 """
 
@@ -17,11 +17,10 @@ from perfflow.jobs.judge.submit import Patch, Submitted, submit
 from perfflow.jobs.optimize.apply_change import change_of
 from perfflow.jobs.optimize.protect import Opened as OpenedFiles
 from perfflow.jobs.optimize.protect import Protection, is_protected
-from perfflow.jobs.optimize.rejected import RejectedError
 from perfflow.jobs.run.run import RunRequest, run
 from perfflow.library.pinned import PROJECT
 from perfflow.model.errors import UserError
-from perfflow.model.judging import Code
+from perfflow.model.judging import Code, RejectedError
 from perfflow.model.result import Optimization
 from perfflow.plan.plan import stage_plan
 from perfflow.session.open_workflow import Opened, open_workflow

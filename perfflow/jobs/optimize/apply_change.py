@@ -21,10 +21,9 @@ from perfflow.execute.invoke import Failure
 from perfflow.execute.prepare import PreparationError
 from perfflow.execute.schedule import StepRun
 from perfflow.jobs.optimize.protect import Protection, covers
-from perfflow.jobs.optimize.rejected import RejectedError
 from perfflow.library.pinned import PROJECT
 from perfflow.model.errors import Problem, UserError
-from perfflow.model.judging import Code
+from perfflow.model.judging import Code, RejectedError
 from perfflow.model.result import Result
 from perfflow.model.targets import matches
 from perfflow.plan.plan import Planned, StagePlan

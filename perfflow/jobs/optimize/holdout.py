@@ -16,9 +16,8 @@ from pathlib import Path
 from perfflow.execute import invoke
 from perfflow.execute.invoke import Failure, OutOfTimeFailure
 from perfflow.execute.prepare import ready
-from perfflow.jobs.optimize.rejected import RejectedError
 from perfflow.model.errors import UserError
-from perfflow.model.judging import Code
+from perfflow.model.judging import Code, RejectedError
 from perfflow.model.readings import Side
 from perfflow.plan.plan import Planned
 from perfflow.session.session import RunSession

@@ -19,8 +19,7 @@ from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from perfflow.jobs.optimize.rejected import RejectedError
-from perfflow.model.judging import Code
+from perfflow.model.judging import Code, RejectedError
 from perfflow.model.targets import matches
 from perfflow.plan.plan import Plan, Planned, StagePlan
 from perfflow.tools.adapter import Role

@@ -49,7 +49,7 @@ from perfflow.session.session import (
 from perfflow.session.steps.by_role import performer_of
 from perfflow.store import calibrations, run_folder
 from perfflow.store.receipts import manifest
-from perfflow.store.receipts.own_files import changed_files, hash_of, own_files
+from perfflow.store.receipts.manifest import changed_files, hash_of, own_files
 from perfflow.store.record import record_of
 from perfflow.store.run_facts import Alteration
 from perfflow.store.run_folder import RunFolder, json_lines
