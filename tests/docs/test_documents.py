@@ -17,12 +17,11 @@ from tests.cli.shell import perfflow
 from tests.docs.console import Example, blocks, examples, first_mismatch
 
 ROOT = Path(__file__).parents[2]
-EXPERIMENTS = ROOT / "docs" / "experiments"
-"""Logs and their tables, written by programs; the test of the site follows their links."""
 DOCUMENTS = [
     ROOT / "README.md",
     ROOT / "CONTRIBUTING.md",
-    *(path for path in sorted((ROOT / "docs").rglob("*.md")) if not path.is_relative_to(EXPERIMENTS)),
+    *sorted((ROOT / "docs").rglob("*.md")),
+    *sorted((ROOT / "dev").glob("*.md")),
 ]
 OF_SERVICES = ("# executors.yaml", "# .github/", "# .gitlab-ci.yml", "# .gitlab/", "# .pre-commit-config.yaml")
 """How files begin that are no workflows of perfflow; the pages that have them have tests of their own."""
@@ -32,6 +31,10 @@ WORKFLOW_BLOCKS = [
     for number, text in enumerate(blocks(document, "yaml"))
     if not text.startswith(OF_SERVICES)
 ]
+
+
+LINKED = [*DOCUMENTS, *sorted((ROOT / "dev" / "experiments").glob("*.md"))]
+"""Pages of experiments are written by programs, and show no commands that a test could run."""
 
 
 def name_of(document: Path) -> str:
@@ -58,13 +61,13 @@ _PLAIN = re.compile(
 SLOW = {
     "README.md: sh scripts/example": "tests/library/test_shipped.py runs its workflow; a test below installs for it",
     "how-to/gate.md: cd gated && perfflow gate young.yaml": "tests/cli/cases/gate_overlay.txt gates with an overlay",
-    "quick-start.md: python3 -m venv": "tests/test_wheel.py installs what is released",
-    "quick-start.md: . .venv/bin/activate": "shows what was installed",
-    "quick-start.md: perfflow run compress --set level=9": "the page shows another run of the workflow",
-    "quick-start.md: perfflow report latest": "shows the run before it; tests/cli/cases/report.txt has reports",
-    "bisect.md: cd history && perfflow bisect": "tests/cli/cases/bisect.txt has bisections",
+    "tutorial/quick-start.md: python3 -m venv": "tests/test_wheel.py installs what is released",
+    "tutorial/quick-start.md: . .venv/bin/activate": "shows what was installed",
+    "tutorial/quick-start.md: perfflow run compress --set level=9": "the page shows another run of the workflow",
+    "tutorial/quick-start.md: perfflow report latest": "tests/cli/cases/report.txt has reports",
+    "how-to/bisect.md: cd history && perfflow bisect": "tests/cli/cases/bisect.txt has bisections",
     "README.md: perfflow compare -- 'python3": "other pages compare other commands",
-    "library.md: perfflow run python-cpu": "tests/library/test_shipped.py runs the workflow",
+    "how-to/library.md: perfflow run python-cpu": "tests/library/test_shipped.py runs the workflow",
     "how-to/python.md: perfflow run lib:python-cpu": "tests/library/test_shipped.py runs the workflow",
     "how-to/python.md: perfflow run two-ways": "as other pages; what it measures is the page's own program",
 }
@@ -193,7 +196,7 @@ def test_a_shown_workflow_is_valid(document: Path, number: int, clone: Path) -> 
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=name_of)
+@pytest.mark.parametrize("document", LINKED, ids=name_of)
 def test_links_lead_somewhere(document: Path) -> None:
     for target in re.findall(r"\]\(([^)#\s]+)", document.read_text()):
         assert target.startswith("http") or (document.parent / target).exists(), target
