@@ -15,6 +15,7 @@ import pytest
 
 from tests.cli.shell import perfflow
 from tests.docs.console import Example, blocks, examples, first_mismatch
+from tests.repositories import git
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = [
@@ -79,6 +80,7 @@ def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of what git tracks or would track, with the workflow files that the documents show written into it."""
     folder = copy_of_the_tree(tmp_path_factory.mktemp("clone") / "perfflow")
     _as_after_an_earlier_installation(folder)
+    _project_of_a_reader(folder / "your-project")
     for document in DOCUMENTS:
         for text in blocks(document, "yaml"):
             path = re.match(r"# (\S+\.yaml)\n", text)
@@ -96,6 +98,22 @@ def _as_after_an_earlier_installation(folder: Path) -> None:
     subprocess.run([sys.executable, "-m", "venv", folder / ".venv"], check=True)
     (own,) = (folder / ".venv" / "lib").glob("python3*/site-packages")
     (own / "of_the_tests.pth").write_text("".join(f"{path}\n" for path in sys.path if path.endswith("-packages")))
+
+
+def _project_of_a_reader(folder: Path) -> None:
+    """Make the project in which README shows the first three commands: one script, one commit."""
+    folder.mkdir()
+    (folder / "report.py").write_text(
+        "def checksum(count):\n"
+        "    total = 0\n"
+        "    for number in range(count):\n"
+        "        total = (total * 31 + number) % 65521\n"
+        "    return total\n\n\n"
+        "print(checksum(300_000))\n"
+    )
+    git(folder, "init", "-q")
+    git(folder, "add", "-A")
+    git(folder, "commit", "-qm", "start")
 
 
 def copy_of_the_tree(folder: Path) -> Path:
@@ -190,7 +208,8 @@ def test_a_shown_workflow_is_valid(document: Path, number: int, clone: Path) -> 
         done = perfflow("show", text.split()[1], cwd=clone)
         assert done.returncode == 0, done.stderr
         return
-    path = clone / "workflows" / f"shown-{name_of(document).replace('/', '-')}-{number}.yaml"
+    named = re.match(r"# (\S+\.yaml)\n", text)
+    path = clone / (named[1] if named else f"workflows/shown-{name_of(document).replace('/', '-')}-{number}.yaml")
     path.write_text(text)
     done = perfflow("validate", str(path), cwd=clone)
     assert done.returncode == 0, done.stderr
@@ -204,7 +223,15 @@ def test_links_lead_somewhere(document: Path) -> None:
 
 def test_readme_shows_the_two_commands() -> None:
     text = (ROOT / "README.md").read_text()
-    assert len(text.splitlines()) <= 200
+    assert len(text.splitlines()) <= 150
     assert "$ sh scripts/example\n" in text
     assert "\nsh scripts/test\n" in text
     assert "sh scripts/test" in (ROOT / ".ci" / "run").read_text()
+
+
+def test_each_question_has_an_answer_with_a_command_and_a_link() -> None:
+    page = ROOT / "docs" / "how-to" / "questions.md"
+    assert "(docs/how-to/questions.md)" in (ROOT / "README.md").read_text()
+    answers = re.split(r"^### .*\?\n", page.read_text(), flags=re.MULTILINE)[1:]
+    assert len(answers) == 21
+    assert [text for text in answers if "```console\n$ " not in text or "](" not in text] == []
