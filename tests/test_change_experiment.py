@@ -16,7 +16,7 @@ from benchmarks.change_experiment.series import NOISES
 from tests.modules import ROOT, run_module
 
 STORED = ROOT / "dev" / "experiments" / "changes.jsonl"
-PAGE = ROOT / "docs" / "explanation" / "change-points.md"
+PAGE = ROOT / "dev" / "change-points.md"
 
 
 def entries_of(path: Path) -> dict[tuple[str, ...], dict[str, Any]]:

@@ -28,43 +28,14 @@ def keys(model: type[Workflow | Step | Stage | ToolFile]) -> set[str]:
     return {field.alias or name for name, field in model.model_fields.items()}
 
 
-def between(start: str, end: str) -> str:
-    """Return the part of the workflow reference between two headings."""
-    text = (DOCS / "reference" / "workflow.md").read_text()
-    return text[text.index(start) : text.index(end)]
-
-
-def named(table: str) -> set[str]:
-    """Return the names in the first cells of a table."""
-    cells = [line.split("|")[1] for line in table.splitlines() if line.startswith("| `")]
-    return {name for cell in cells for name in re.findall(r"`([a-z-]+)`", cell)}
-
-
-def test_the_workflow_reference_names_each_key_and_no_other() -> None:
-    text = (DOCS / "reference" / "workflow.md").read_text()
-    assert [key for key in keys(Workflow) | keys(Step) if f"`{key}`" not in text] == []
-    assert named(between("## Keys of a step", "## The optimize stage")) <= keys(Step)
-    assert named(between("## Top level", "## Stages and order")) == keys(Workflow)
-
-
-CANDIDATE = {"technique", "why", "hotspot", "patch", "ref", "run", "argv", "propose", "env", "params", "matrix"}
-OF_ANY_STAGE = {"steps", "role", "env", "if", "working-directory", "shell", "timeout"}
-
-
-def test_the_tables_of_stages_name_all_keys_and_no_other() -> None:
-    text = (DOCS / "reference" / "workflow.md").read_text()
-    (row,) = (line for line in text.splitlines() if line.startswith("| `stages`"))
-    assert set(re.findall(r"[a-z-]+", row.split("`{")[1].split("}`")[0])) == OF_ANY_STAGE
-    tables = between("## The optimize stage", "## Expressions").split("| key of ")[1:]
-    assert [named(table) for table in tables] == [CANDIDATE, keys(Stage) - OF_ANY_STAGE]
-    assert keys(Step) >= CANDIDATE
-    techniques = re.findall(r"`([a-z-]+)`", tables[0].split("| `technique` |")[1].partition("|")[0])
-    assert set(techniques) - {"ruled-out"} == {*TECHNIQUES, OUTSIDE}
-
-
-def test_the_page_of_commands_names_each_one() -> None:
-    rows = re.findall(r"^\| \[`perfflow ([\w-]+)`\]\(#[\w-]+\) \| (.+) \|$", COMMANDS_PAGE.read_text(), re.MULTILINE)
-    assert dict(rows) == COMMANDS
+def test_the_tables_of_the_workflow_page_have_each_key_with_a_meaning() -> None:
+    told = {name: dict(described()) for name, described in reference_tables.KEYS.items()}
+    assert [(name, key) for name, table in told.items() for key, meaning in table.items() if not meaning] == []
+    assert {*told["a step"], *told["a candidate"]} == keys(Step)
+    assert {*told["a stage"], *told["the optimize stage"]} == keys(Stage)
+    page = (DOCS / "reference" / "workflow.md").read_text()
+    assert [name for name in told if f"<!-- keys of {name} -->" not in page] == []
+    assert [name for name in (*TECHNIQUES, OUTSIDE) if f"`{name}`" not in page] == []
 
 
 @pytest.mark.parametrize("name", sorted(COMMANDS))
