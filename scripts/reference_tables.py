@@ -6,16 +6,20 @@ Usage: python -m scripts.reference_tables
 
 from __future__ import annotations
 
+import ast
+import inspect
+import itertools
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import click
 from pydantic import BaseModel
 
 from perfflow.cli.main import COMMANDS, app
+from perfflow.model import result
 from perfflow.model.gpu.devices import devices
 from perfflow.model.gpu.occupancy import ARCHITECTURES
 from perfflow.model.gpu.stalls import stalls
@@ -23,16 +27,17 @@ from perfflow.model.metrics import METRICS, Better, Metric
 from perfflow.model.units import Dimension, significant
 from perfflow.report import outcomes
 from perfflow.tools import registry
-from perfflow.tools.adapter import CommandOptions, Options
+from perfflow.tools.adapter import Adapter, Builder, CommandOptions, Options, Suite
 from perfflow.verdict import routing
 from perfflow.verdict.kernels import LowOccupancy, Stalled, Wasted
 from perfflow.workflow.criteria_checks import FACTS
+from perfflow.workflow.declared_tool import ToolFile
 from perfflow.workflow.model import Stage, Step, Workflow
 
 DOCS = Path(__file__).parents[1] / "docs"
 MARK = re.compile(
-    r"<!-- (?P<what>keys|metrics|commands|options|outcomes|codes|flags|facts|routes|rules|devices|limits|stalls) of "
-    r"(?P<name>[a-z0-9 -]+) -->\n(?:\n(?:\|.*\n)+)?"
+    r"<!-- (?P<what>keys|metrics|fields|commands|options|outcomes|codes|flags|facts|routes|rules|devices|limits|stalls)"
+    r" of (?P<name>[a-z0-9_ -]+) -->\n(?:\n(?:\|.*\n)+)?"
 )
 TYPES = {"string": "text", "integer": "number", "number": "number", "boolean": "true or false", "array": "list"}
 
@@ -53,6 +58,7 @@ def _table(match: re.Match[str]) -> str:
     makers: Mapping[str, Callable[[str], Iterator[str]]] = {
         "keys": partial(_keys_of_workflow, page=match.string) if match["name"] in KEYS else _keys,
         "metrics": _metrics,
+        "fields": _fields_of_tools if match["name"] in PARTS_OF_TOOLS else _fields,
         "options": _options,
         "outcomes": lambda _: _words("outcome", outcomes.OUTCOMES),
         "codes": lambda _: _codes(),
@@ -89,6 +95,7 @@ KEYS: Mapping[str, Callable[[], Iterator[tuple[str, str]]]] = {
     "a step": lambda: _described(Step, without=CANDIDATE),
     "a candidate": lambda: _described(Step, CANDIDATE),
     "the optimize stage": lambda: _described(Stage, without=OF_ANY_STAGE),
+    "a tool file": lambda: _described(ToolFile),
 }
 """Keys of the parts of a workflow file, with their descriptions."""
 
@@ -209,6 +216,86 @@ def _value(option: click.Option) -> str:
     if isinstance(option.type, click.Choice):
         return "|".join(str(choice) for choice in option.type.choices)
     return "PATH" if isinstance(option.type, click.Path) else "N" if isinstance(option.type, click.IntRange) else "TEXT"
+
+
+def _parts(annotation: Any) -> Iterator[type[BaseModel]]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    for argument in get_args(annotation):
+        yield from _parts(argument)
+
+
+NAMED = {
+    result.Result: "the whole file",
+    result.Sample: "sample",
+    result.Bounds: "bounds",
+    result.Grown: "grown",
+    result.ConfirmationOf: "confirmation",
+    result.SizePoint: "points",
+}
+"""Sections of parts of result.json that stand under several keys."""
+
+
+def _sections(model: type[BaseModel], name: str) -> Iterator[tuple[str, type[BaseModel]]]:
+    """Yield a part of the model and those inside of it, with their sections: those of the keys that hold them."""
+    yield NAMED.get(model, name), model
+    for key, field in model.model_fields.items():
+        for part in _parts(field.annotation):
+            yield from _sections(part, field.alias or key)
+
+
+SECTIONS = dict(_sections(result.Result, ""))
+"""Sections of the page of result.json, each with the part that it describes."""
+
+
+def fields_of(section: str) -> Mapping[tuple[str, ...], str]:
+    """Return the meanings of the fields of a section by their names; fields of one meaning share an entry."""
+    model = SECTIONS[section]
+    told = {name: text for part in reversed(model.__mro__) for name, text in _docstrings(part)}
+    aliases = {name: field.alias or name for name, field in model.model_fields.items()}
+    groups: dict[str, list[str]] = {}
+    for name, alias in aliases.items():
+        same = re.fullmatch(r"See `(\w+)`\.", told[name])
+        groups.setdefault(same[1] if same else alias, []).append(alias)
+    names = {alias: name for name, alias in aliases.items()}
+    return {tuple(group): told[names[first]] for first, group in groups.items()}
+
+
+PARTS_OF_TOOLS = {"an adapter": Adapter, "a suite": Suite, "a builder": Builder}
+_OF_EVERY_ADAPTER = ("name", "role", "invocations", "parse", "outputs", "is_of_file")
+"""Fields that the page's example has, and one that no adapter sets."""
+
+
+def _fields_of_tools(name: str) -> Iterator[str]:
+    yield _row("field", "meaning")
+    yield "|---|---|"
+    for field, meaning in _docstrings(PARTS_OF_TOOLS[name]):
+        if field not in _OF_EVERY_ADAPTER:
+            yield _row(f"`{field}`", meaning.replace("``", "`"))
+
+
+def _docstrings(part: type) -> Iterator[tuple[str, str]]:
+    """Yield the fields of a class of perfflow, each with the text below it."""
+    if not part.__module__.startswith("perfflow."):
+        return
+    (body,) = (node.body for node in ast.parse(inspect.getsource(part)).body if isinstance(node, ast.ClassDef))
+    for field, text in itertools.pairwise(body):
+        match field, text:
+            case ast.AnnAssign(target=ast.Name(name)), ast.Expr(value=ast.Constant(value=str(words))):
+                yield name, " ".join(words.split())
+
+
+def _fields(section: str) -> Iterator[str]:
+    model = SECTIONS[section]
+    parts = {
+        field.alias or name: next((key for key, part in SECTIONS.items() if part in _parts(field.annotation)), "")
+        for name, field in model.model_fields.items()
+    }
+    yield _row("field", "meaning")
+    yield "|---|---|"
+    for names, meaning in fields_of(section).items():
+        cells = (f"[`{name}`](#{parts[name]})" if parts[name] else f"`{name}`" for name in names)
+        yield _row(", ".join(cells), meaning)
 
 
 def _commands(page: str) -> Iterator[str]:
