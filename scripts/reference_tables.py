@@ -1,6 +1,7 @@
 """Write the tables of the reference pages from the code: commands, keys of workflows and tools, metrics, rules, GPUs.
 
-A comment such as ``<!-- keys of massif -->`` marks the place of a table. The table below it is replaced.
+A comment such as ``<!-- keys of massif -->`` marks the place of a table. The table below it is replaced. Below ``<!--
+help of run -->`` is the help of a command, up to its options.
 Usage: python -m scripts.reference_tables
 """
 
@@ -10,6 +11,7 @@ import ast
 import inspect
 import itertools
 import re
+import textwrap
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
@@ -39,12 +41,26 @@ MARK = re.compile(
     r"<!-- (?P<what>keys|metrics|fields|commands|options|outcomes|codes|flags|facts|routes|rules|devices|limits|stalls)"
     r" of (?P<name>[a-z0-9_ -]+) -->\n(?:\n(?:\|.*\n)+)?"
 )
+HELP = re.compile(r"<!-- help of (?P<words>[a-z -]+) -->\n.*?(?=<!-- options of (?P=words) -->)", re.DOTALL)
 TYPES = {"string": "text", "integer": "number", "number": "number", "boolean": "true or false", "array": "list"}
 
 
 def updated(text: str) -> str:
     """Return a page with tables generated from the code. Raises KeyError for a name that does not exist."""
-    return MARK.sub(_table, text)
+    return MARK.sub(_table, HELP.sub(_help, text))
+
+
+def by_hand(text: str) -> str:
+    """Return a page without what is generated, and without blocks of code."""
+    return MARK.sub("", HELP.sub("", re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL)))
+
+
+def _help(match: re.Match[str]) -> str:
+    command = _command(match["words"])
+    usage = " ".join(["perfflow", match["words"], *command.collect_usage_pieces(click.Context(command))])
+    paragraphs = [" ".join(part.split()).replace("*", "\\*") for part in (command.help or "").split("\n\n")]
+    lines = (textwrap.fill(part, 120, break_long_words=False, break_on_hyphens=False) for part in paragraphs if part)
+    return f"<!-- help of {match['words']} -->\n\n" + "\n\n".join([f"`{usage}`", *lines]) + "\n\n"
 
 
 def pages() -> Iterator[Path]:
