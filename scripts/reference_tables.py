@@ -28,6 +28,7 @@ from perfflow.model.gpu.stalls import stalls
 from perfflow.model.metrics import METRICS, Better, Metric
 from perfflow.model.units import Dimension, significant
 from perfflow.report import outcomes
+from perfflow.testing.contract import AdapterContract
 from perfflow.tools import registry
 from perfflow.tools.adapter import Adapter, Builder, CommandOptions, Options, Suite
 from perfflow.verdict import routing
@@ -277,7 +278,7 @@ def fields_of(section: str) -> Mapping[tuple[str, ...], str]:
     return {tuple(group): told[names[first]] for first, group in groups.items()}
 
 
-PARTS_OF_TOOLS = {"an adapter": Adapter, "a suite": Suite, "a builder": Builder}
+PARTS_OF_TOOLS = {"an adapter": Adapter, "a suite": Suite, "a builder": Builder, "a contract": AdapterContract}
 _OF_EVERY_ADAPTER = ("name", "role", "invocations", "parse", "outputs", "is_of_file")
 """Fields that the page's example has, and one that no adapter sets."""
 
