@@ -123,6 +123,20 @@ def test_a_growth_is_a_straight_line_where_it_is_a_power() -> None:
     assert slopes[1] / slopes[0] == pytest.approx(2, rel=0.05)
 
 
+def test_points_of_other_pictures_tell_their_values_and_intervals() -> None:
+    result = growing()
+    (line,) = growth_lines(result)
+    figure = charts.growth_figure(line, criteria_from_json(result.criteria))
+    told = re.findall(r'data-tips="([^"]+)"', figure)
+    assert [text.partition(":")[0] for text in told] == 2 * [f"{size:g}" for size in SIZES]
+    assert re.fullmatch(r"100: [\d.]+ μs \[[\d.]+ μs, [\d.]+ μs\]", told[0])
+    heap = followed()
+    (figure,) = charts.memory_figures(heap, criteria_from_json(heap.criteria))
+    (curve,) = (text for text in re.findall(r'data-tips="([^"]+)"', figure) if text.startswith("baseline"))
+    assert len(curve.split("\n")) == len(corners(figure, "curve before"))
+    assert "baseline 2.86 MiB at " in curve
+
+
 def test_a_growth_without_a_curve_has_its_words_alone() -> None:
     (found,) = growing().growth
     old: dict[str, list[Any]] = {"points": [], "curve": []}

@@ -14,7 +14,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from statistics import fmean
 
 from markupsafe import Markup
@@ -32,7 +32,15 @@ from perfflow.model.result import (
     Sample,
     TargetResult,
 )
-from perfflow.model.units import UNITS, Dimension, common_unit, format_quantity, parse_quantity, significant
+from perfflow.model.units import (
+    UNITS,
+    Dimension,
+    common_unit,
+    format_factor,
+    format_quantity,
+    parse_quantity,
+    significant,
+)
 from perfflow.report.bounds import bound_of
 from perfflow.report.growth_table import GrowthLine, grown_text
 from perfflow.report.html import svg
@@ -260,6 +268,13 @@ def _round_values(y: Scale, dimension: Dimension, unit: str) -> Iterator[tuple[f
             yield y(value), words
 
 
+def with_ends(value: float | None, low: float | None, high: float | None, dimension: Dimension, unit: str = "") -> str:
+    """Return a value with the ends of its interval if they are known, all in one unit."""
+    unit = unit or common_unit([value], dimension)
+    value_text, *ends = (format_quantity(end or 0.0, dimension, unit=unit) for end in (value, low, high))
+    return value_text if low is None or high is None else f"{value_text} [{', '.join(ends)}]"
+
+
 def below_axis(x: float, y: float, words: str) -> Markup:
     """Return words below a place on the horizontal axis, right-aligned at the edge of the picture."""
     return svg.text(min(x, CHART_WIDTH), y, words, "end" if x > CHART_WIDTH - 24 else "middle")
@@ -302,7 +317,10 @@ def roofline_chart(result: Result) -> Markup:
     for point in points:
         kind = "before" if point.tree == "baseline" else "after"
         shape = svg.dot if point.tree == "baseline" else svg.square
-        parts.append(shape(f"sample {kind}", x(point.intensity), y(point.attained.value or 0.0), 4))
+        share = f", {point.share:.0%} of its roof" if point.share is not None else ""
+        attained = with_ends(point.attained.value, point.attained.low, point.attained.high, Dimension.FLOPS)
+        tip = f"{point.benchmark}: {attained} at {significant(point.intensity)} FLOP/B{share}"
+        parts.append(shape(f"sample {kind}", x(point.intensity), y(point.attained.value or 0.0), 4, tip))
     if len(points) <= MOST_NAMED:
         places = [(x(point.intensity), y(point.attained.value or 0.0)) for point in points]
         parts += [_name(point, place, places) for point, place in zip(points, places, strict=True)]
@@ -383,7 +401,8 @@ def _picture(growth: Growth, sides: list[tuple[str, Grown]], criteria: Criteria,
     least = max(min(known), min(point.value or math.inf for point in points) / 10)
     x = Scale(sizes[0] / 1.1, sizes[-1] * 1.1, LEFT + 8, CHART_WIDTH - 8, logarithmic=True)
     y = Scale(least / 1.3, max(known) * 1.3, CHART_HEIGHT - BOTTOM - 12, 8, logarithmic=True)
-    parts = [*_grid(y, criteria.metric(growth.metric).dimension), *_sizes(x, sizes)]
+    dimension = criteria.metric(growth.metric).dimension
+    parts = [*_grid(y, dimension), *_sizes(x, sizes)]
     for kind, side in sides:
         lows = [(x(point.size), y(max(point.low or 0.0, least / 1.3))) for point in side.curve]
         highs = [(x(point.size), y(point.high or max(known))) for point in side.curve]
@@ -394,7 +413,8 @@ def _picture(growth: Growth, sides: list[tuple[str, Grown]], criteria: Criteria,
                 at = x(point.size)
                 parts.append(svg.line(f"whisker {kind}", at, y(max(point.low, least / 1.3)), at, y(point.high)))
             shape = svg.dot if kind == "before" else svg.square
-            parts.append(shape(f"sample {kind}", x(point.size), y(point.value or least)))
+            tip = f"{point.size:g}: {with_ends(point.value, point.low, point.high, dimension)}"
+            parts.append(shape(f"sample {kind}", x(point.size), y(point.value or least), tip=tip))
     words = f"{visible(growth.key)}, both axes logarithmic; bands: 95% confidence of the curve"
     parts.append(svg.text((LEFT + CHART_WIDTH) / 2, CHART_HEIGHT - 4, words, "middle"))
     growths = "; ".join(
@@ -495,7 +515,12 @@ def memory_chart(
         at = curve.at[curve.held.index(peak)]
         shape = svg.dot if kind == "before" else svg.square
         peak_text = format_quantity(peak, Dimension.BYTES)
-        parts.append(svg.path(f"curve {kind}", list(_steps(curve, x, y))))
+        steps = list(_steps(curve))
+        tips = [
+            f"{names[curve.tree]} {format_quantity(held, Dimension.BYTES)} at {format_quantity(when, dimension)}"
+            for when, held in steps
+        ]
+        parts.append(svg.path(f"curve {kind}", [(x(when), y(held)) for when, held in steps], tips))
         parts.append(shape(f"sample {kind}", x(at), y(peak), 4))
         right = x(at) > CHART_WIDTH * 0.7
         place = (x(at) + (-8 if right else 8), y(peak) - 5)
@@ -510,13 +535,13 @@ def memory_chart(
     return svg.picture(CHART_WIDTH, CHART_HEIGHT, label, parts)
 
 
-def _steps(curve: MemoryResult, x: Scale, y: Scale) -> Iterator[tuple[float, float]]:
+def _steps(curve: MemoryResult) -> Iterator[tuple[float, float]]:
     """Yield the points of a step curve: the value stays the same until the next point."""
     before: float | None = None
     for at, held in zip(curve.at, curve.held, strict=True):
         if before is not None:
-            yield x(at), y(before)
-        yield x(at), y(held)
+            yield at, before
+        yield at, held
         before = held
 
 
@@ -570,7 +595,7 @@ def _layout_picture(
     for name, values in sides.items():
         kind, lane = ("before" if name == "baseline" else "after"), _LANES[name]
         parts.append(svg.text(LEFT - 2, lane + 4, names[name], f"{kind} end"))
-        parts += _lane(kind, lane, values, x)
+        parts += _lane(kind, lane, sorted(values), x, lambda value: format_quantity(value, dimension, unit=unit))
         if name in alone:
             at = x(alone[name])
             parts.append(svg.line(f"built {kind}", at, lane - 16, at, lane + 16))
@@ -585,12 +610,10 @@ def _layout_picture(
     return svg.picture(CHART_WIDTH, _HEIGHT, f"Code layouts of {row.title}. {ranges}", parts)
 
 
-def _lane(kind: str, lane: float, values: Sequence[float], x: Scale) -> list[Markup]:
+def _lane(kind: str, lane: float, values: Sequence[float], x: Scale, text: Callable[[float], str]) -> Iterator[Markup]:
     shape = svg.dot if kind == "before" else svg.square
-    ordered = sorted(values)
-    return [
-        shape(f"sample {kind}", x(value), lane + _SPREAD[number % len(_SPREAD)]) for number, value in enumerate(ordered)
-    ]
+    for number, value in enumerate(values):
+        yield shape(f"sample {kind}", x(value), lane + _SPREAD[number % len(_SPREAD)], tip=text(value))
 
 
 _ROW = 26.0
@@ -645,7 +668,9 @@ def _row(x: Scale, middle: float, name: str, reached: Interval, kind: str, word:
     return [
         svg.text(_NAMES - 10, middle + 4, name, "end"),
         svg.line(f"interval {kind}", x(low), middle, x(high), middle),
-        svg.dot(f"point {kind}", x(reached.estimate), middle, 4),
+        svg.dot(
+            f"point {kind}", x(reached.estimate), middle, 4, format_factor(reached.estimate, reached.low, reached.high)
+        ),
         svg.text(max(x(high), x(reached.estimate)) + 8, middle + 4, label),
     ]
 

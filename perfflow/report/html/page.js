@@ -107,7 +107,7 @@ for (const box of document.querySelectorAll(".scroll")) {
     for (const shape of box.querySelectorAll("[data-tips]")) {
       const texts = shape.dataset.tips.split("\n");
       if (texts.length > 1) {
-        const found = shape.getAttribute("d").matchAll(/M([-\d.e+]+) ([-\d.e+]+)/g);
+        const found = shape.getAttribute("d").matchAll(/[ML]([-\d.e+]+) ([-\d.e+]+)/g);
         points.push(...Array.from(found, (pair, place) => ({ shape, x: +pair[1], y: +pair[2], text: texts[place] })));
       } else {
         const around = shape.getBBox();

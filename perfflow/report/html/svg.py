@@ -83,9 +83,10 @@ def line(kind: str, x1: float, y1: float, x2: float, y2: float) -> Markup:
     return _element(f'<path class="{kind}" d="M{left} {top}{end}"/>')
 
 
-def path(kind: str, points: Sequence[tuple[float, float]]) -> Markup:
-    """Return a line through points."""
-    return _element(f'<path class="{kind}" d="M{"L".join([f"{_number(x)} {_number(y)}" for x, y in points])}"/>')
+def path(kind: str, points: Sequence[tuple[float, float]], tips: Iterable[str] = ()) -> Markup:
+    """Return a line through points, with a tip for each of them or none."""
+    drawn = "L".join([f"{_number(x)} {_number(y)}" for x, y in points])
+    return _element(f'<path class="{kind}" d="M{drawn}"{_tips(tips)}/>')
 
 
 def strokes(kind: str, ends: Iterable[tuple[float, float, float]]) -> Markup:
