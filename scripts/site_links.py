@@ -1,6 +1,7 @@
-"""MkDocs hook that turns links to files outside docs/ into plain text, since the site does not contain them.
+"""MkDocs hook that turns links to files outside docs/ into text with the file's place in the repository.
 
-Raises PluginError if such a file does not exist, so that broken links are found.
+The site does not contain these files, such as examples/ and the pages for maintainers in dev/. Raises PluginError if
+one does not exist, so that broken links are found.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ _LINK = re.compile(r"\[(?P<text>[^\]]+)\]\((?P<target>[^)#\s:]+)(?:#[\w-]+)?\)")
 
 
 def on_page_markdown(markdown: str, *, page: Any, config: Any, **_: Any) -> str:
-    """Return the text of a page without links out of the documentation."""
+    """Return the text of a page with the places of files instead of links out of the documentation."""
     root = Path(config["docs_dir"]).resolve()
     folder = (root / page.file.src_path).parent
 
@@ -25,6 +26,7 @@ def on_page_markdown(markdown: str, *, page: Any, config: Any, **_: Any) -> str:
             return match[0]
         if not target.exists():
             raise PluginError(f"{page.file.src_path}: {match['target']} does not exist")
-        return match["text"]
+        place = str(target.relative_to(root.parent))
+        return match["text"] if place in match["text"] else f"{match['text']} (`{place}` in the repository)"
 
     return _LINK.sub(without_link, markdown)

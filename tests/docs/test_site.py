@@ -31,8 +31,10 @@ def test_the_site_is_built(tree: Path) -> None:
     done = built(tree)
     assert done.returncode == 0, done.stderr
     assert (tree / "site" / "reference" / "commands" / "index.html").is_file()
-    # What the site does not hold is named and not linked.
-    assert 'href="../README.md' not in (tree / "site" / "index.html").read_text()
+    # What the site does not hold is named with its place, and not linked.
+    page = (tree / "site" / "explanation" / "evidence" / "index.html").read_text()
+    assert "<code>dev/experiments/referee.md</code> in the repository" in page
+    assert 'experiments/referee.md"' not in page
 
 
 @pytest.mark.parametrize(
@@ -40,7 +42,7 @@ def test_the_site_is_built(tree: Path) -> None:
     rest_long(
         [
             ("[gone](gone.md)", "gone.md"),
-            ("[gone](quick-start.md#no-such-heading)", "no-such-heading"),
+            ("[gone](tutorial/quick-start.md#no-such-heading)", "no-such-heading"),
             ("[gone](../workflows/gone.yaml)", "gone.yaml"),
         ]
     ),
