@@ -16,7 +16,7 @@ import yaml
 from perfflow.cli.main import app
 from perfflow.report.payloads.files import PAYLOADS
 from tests.cli.test_publish_webhook import Service, service
-from tests.docs.recipes import FLOW, OF_CI, PAGE, PINNED, github, repository, run, steps
+from tests.docs.recipes import FLOW, OF_CI, PAGE, PINNED, ROOT, github, repository, run, steps
 from tests.long import rest_long
 from tests.repositories import git
 
@@ -104,7 +104,7 @@ def test_the_workflow_that_posts_runs_nothing_of_the_pull_request() -> None:
 def test_the_job_with_a_toolchain_caches_it_and_passes_where_there_is_none() -> None:
     checkout, cache, compiler, kernels = steps(".github/workflows/mojo.yml")
     assert checkout["with"]["persist-credentials"] is False
-    script = (PAGE.parents[1] / "scripts" / "mojo").read_text()
+    script = (ROOT / "scripts" / "mojo").read_text()
     assert "cache=${XDG_CACHE_HOME:-${HOME:?}/.cache}/perfflow\nfolder=$cache/mojo-$version\n" in script
     assert cache["with"]["path"] == "~/.cache/perfflow/mojo-*"
     assert "hashFiles('scripts/mojo')" in cache["with"]["key"]
