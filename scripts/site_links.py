@@ -1,6 +1,7 @@
-"""MkDocs hook: the site also has the README as a page, names other files outside docs/, and fits narrow windows.
+"""MkDocs hook: the site also has the README as a page, and its pages fit narrow windows.
 
-Raises PluginError if a page links to a file that does not exist, so that broken links are found.
+Links to other files outside docs/, such as examples/ and the pages for maintainers in dev/, become text with the file's
+place in the repository. Raises PluginError if one does not exist, so that broken links are found.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ def on_files(files: Any, *, config: Any) -> Any:
 
 
 def on_page_markdown(markdown: str, *, page: Any, config: Any, **_: Any) -> str:
-    """Return the text of a page without links out of the documentation."""
+    """Return the text of a page with the places of files instead of links out of the documentation."""
     root = Path(config["docs_dir"]).resolve()
     folder = (root / page.file.src_path).parent
 
@@ -54,7 +55,8 @@ def on_page_markdown(markdown: str, *, page: Any, config: Any, **_: Any) -> str:
             return f"[{match['text']}]({os.path.relpath(root / _PAGE, folder)}{match['anchor'] or ''})"
         if not target.exists():
             raise PluginError(f"{page.file.src_path}: {match['target']} does not exist")
-        return match["text"]
+        place = str(target.relative_to(root.parent))
+        return match["text"] if place in match["text"] else f"{match['text']} (`{place}` in the repository)"
 
     return _LINK.sub(in_site, markdown)
 

@@ -73,6 +73,7 @@ def test_files_outside_the_site_are_named_and_not_linked(site: Path) -> None:
     for page in pages(site):
         links = re.findall(r'<a [^>]*href="(?!https:)([^"#?]+)', page.read_text())
         assert [link for link in links if not (page.parent / link).exists()] == [], page
+    assert any("</code> in the repository" in page.read_text() for page in pages(site))
 
 
 def test_nothing_is_loaded_from_other_hosts(site: Path) -> None:
@@ -136,7 +137,7 @@ def test_the_search_needs_no_server(shown: Browser, site: Path) -> None:
     rest_long(
         [
             ("[gone](gone.md)", "gone.md"),
-            ("[gone](quick-start.md#no-such-heading)", "no-such-heading"),
+            ("[gone](tutorial/quick-start.md#no-such-heading)", "no-such-heading"),
             ("[gone](../workflows/gone.yaml)", "gone.yaml"),
         ]
     ),

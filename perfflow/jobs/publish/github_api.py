@@ -178,7 +178,7 @@ _LIMITED = ("rate limit", "abuse detection", "too quickly")
 _REMEDIES = {
     401: "the token in GITHUB_TOKEN is not accepted: has it expired?",
     403: "the token lacks permission: a pull request from a fork gets a read-only token, whatever `permissions:` say; "
-    "post from a second workflow, on workflow_run, as docs/ci.md shows, or add `pull-requests: write` and "
+    "post from a second workflow, on workflow_run, as docs/how-to/ci.md shows, or add `pull-requests: write` and "
     "`checks: write` to the job's permissions",
     404: "check the repository's name (--repo OWNER/NAME) and that the token may see it",
     422: "GitHub rejected the request: check that the commit exists there",
