@@ -30,12 +30,12 @@ ODD = f"""# Odd
 
 | key | what it is |
 |---|---|
-| `{"aNameOf" * 20}` | `{"/folder" * 30}` and a sentence, as the [README](../README.md#install) has them |
+| `{"aNameOf" * 20}` | `{"/folder" * 30}` and a sentence, as the [README](../README.md) has them |
 """
 """A page whose tables are hard to fit into a window."""
 LOADED = re.compile(r"""(?:src=|<link[^>]*href=|url\(|@import )["']?((?:https?:)?//[^"')]+)""")
 """What a page or a style sheet has a browser load from another host."""
-BANNER = re.compile(r'<aside class="md-banner">.*?<a href="(?P<page>[^"#]+)#(?P<heading>[^"]+)"', re.DOTALL)
+BANNER = re.compile(r'<aside class="md-banner">.*?<a href="(?P<page>[^"#]+)(?:#(?P<heading>[^"]+))?"', re.DOTALL)
 TOO_WIDE = """[...document.querySelectorAll('.md-content table')].filter((table) => {
   const column = table.closest('.md-content__inner').getBoundingClientRect();
   return table.getBoundingClientRect().right > column.right || table.scrollWidth > table.clientWidth + 1;
@@ -84,7 +84,9 @@ def test_the_installation_is_one_click_away_from_every_page(site: Path) -> None:
     for page in pages(site):
         link = BANNER.search(page.read_text())
         assert link, page
-        assert f'id="{link["heading"]}"' in (page.parent / link["page"]).read_text()
+        installation = (page.parent / link["page"]).read_text()
+        assert "pip install" in re.sub("<[^>]+>", "", installation)
+        assert f'id="{link["heading"] or ""}' in installation
 
 
 def test_code_is_highlighted_and_a_bar_in_a_cell_is_no_escape(site: Path) -> None:
