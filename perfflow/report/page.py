@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import json
 import shlex
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate, chain, islice
@@ -45,6 +46,7 @@ from perfflow.report.kernels import Kernels, Roofline, kernels_of, roofline_of
 from perfflow.report.outcomes import FLAGS
 from perfflow.report.requirements import STATUS_SYMBOLS, RequirementLine, requirement_of
 from perfflow.report.rows import (
+    MATTERS,
     ComparisonLine,
     FigureLine,
     comparison_of,
@@ -156,6 +158,18 @@ class Page:
     def opening(self) -> tuple[str, ...]:
         """The evidence if it is short enough for the start of a report, else ()."""
         return self.evidence if len(self.evidence) <= MOST_OPENING else ()
+
+    @property
+    def forest(self) -> Sequence[ComparisonLine]:
+        """The deciding rows whose change is known: those that matter most first, then the largest changes."""
+        known = [(row, row.source.change.value) for row in self.comparisons if row.decides and row.source.change]
+        found = [(MATTERS.index(row.group), -abs(change), row) for row, change in known if change is not None]
+        return [row for *_, row in sorted(found, key=lambda item: item[:2])]
+
+    @property
+    def groups(self) -> Mapping[str, int]:
+        """The number of those rows in each group of `MATTERS` that has any."""
+        return Counter(row.group for row in self.forest)
 
     @property
     def sides_titles(self) -> tuple[str, str]:

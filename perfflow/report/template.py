@@ -41,6 +41,7 @@ from perfflow.model.similar import did_you_mean
 from perfflow.model.units import Dimension, format_change, format_quantity
 from perfflow.report import tables
 from perfflow.report.page import Page, ProfileTable
+from perfflow.report.rows import ComparisonLine
 from perfflow.report.same_function import Joined
 from perfflow.report.sanitize import shortened
 from perfflow.report.table import NOTHING, Table
@@ -194,8 +195,8 @@ class Writer(ABC):
         """Return how many rows of a long table the report leaves out."""
         return self.page.others.get(name, 0) if self.page else 0
 
-    def chart(self, name: str) -> str:  # noqa: ARG002 (Markdown has no pictures)
-        """Return the pictures of a kind, '' where a format has none."""
+    def chart(self, name: str, row: ComparisonLine | None = None) -> str:  # noqa: ARG002 (Markdown has no pictures)
+        """Return the pictures of a kind, or those of a row; '' where a format has none."""
         return ""
 
     # -- what a format writes

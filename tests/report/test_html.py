@@ -29,11 +29,11 @@ VOID = {"meta", "input", "path", "rect", "circle"}
 ELEMENTS = {
     *("html", "head", "meta", "title", "style", "body", "script", "a", "header", "nav", "main", "footer", "section"),
     *("h1", "h2", "h3", "p", "ul", "li", "div", "table", "thead", "tbody", "tr", "th", "td", "code", "pre", "strong"),
-    *("details", "summary", "figure", "figcaption", "span", "svg", "path", "rect", "circle", "text"),
+    *("details", "summary", "ol", "b", "figure", "figcaption", "span", "svg", "path", "rect", "circle", "text"),
 }
 ATTRIBUTES = {
     *("lang", "charset", "http-equiv", "content", "name", "class", "href", "id", "aria-label", "aria-labelledby"),
-    *("role", "aria-hidden", "tabindex", "scope", "data-filter"),
+    *("role", "aria-hidden", "tabindex", "scope", "data-filter", "data-tips", "open", "preserveaspectratio"),
     *("type", "viewbox", "d", "x", "y", "width", "height", "cx", "cy", "r"),
 }
 RESULTS: dict[str, Callable[[], Result]] = (

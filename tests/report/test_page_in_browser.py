@@ -142,9 +142,44 @@ def test_the_page_is_worked_by_keyboard_alone(shown: Browser, files: dict[str, P
     assert stops == sorted(stops)
     assert -1 not in stops
     assert len(set(stops)) == len(stops)
-    shown.run("document.querySelector('th button').focus()")
+    shown.run("document.querySelector('#benchmarks').parentElement.open = true")
+    shown.run("document.querySelector('#benchmarks th button').focus()")
     shown.press("Enter")
     assert shown.run("document.activeElement.closest('th').getAttribute('aria-sort')") == "ascending"
+
+
+def test_the_first_screen_has_the_verdict_what_to_do_and_the_changes(shown: Browser, files: dict[str, Path]) -> None:
+    """All else is folded; a link to it opens it."""
+    shown.open(files["gate"], width=1600)
+    seen = "(each) => each.checkVisibility({contentVisibilityAuto: true}) && each.getBoundingClientRect().top < 900"
+    wanted = [".verdict", "#why", "#next", "#changes", "#change-1", "#change-4"]
+    assert shown.run(f"{json.dumps(wanted)}.filter((each) => ({seen})(document.querySelector(each)))") == wanted
+    assert (
+        shown.run("[...document.querySelectorAll('main table')].filter((each) => each.checkVisibility()).length") == 0
+    )
+    shown.run("document.querySelector('nav a[href=\"#verification\"]').click()")
+    shown.settle()
+    assert shown.run("document.querySelector('#verification table').checkVisibility()")
+
+
+def test_a_point_of_a_picture_tells_its_value(shown: Browser, files: dict[str, Path]) -> None:
+    """By arrow keys, or by a pointer near it."""
+    shown.open(files["gate"])
+    shown.run("document.querySelector('#change-2').open = true")
+    shown.run("document.querySelector('#change-2 .scroll').focus()")
+    tip = "document.querySelector('#change-2 .tip')"
+    assert shown.run(f"{tip}.hidden")
+    shown.press("ArrowRight")
+    first = shown.run(f"{tip}.textContent")
+    assert re.fullmatch(r"(base|head) [\d.]+ ms", first)
+    shown.press("ArrowRight", "ArrowLeft")
+    assert shown.run(f"{tip}.textContent") == first
+    shown.press("Escape")
+    assert shown.run(f"{tip}.hidden")
+    box = "document.querySelector('#change-2 .order .dots').getBoundingClientRect()"
+    x, y = shown.run(f"[{box}.left, {box}.top + 3]")
+    shown.call("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y)
+    assert shown.run(f"!{tip}.hidden && {tip}.textContent.startsWith('base ')")
 
 
 def test_a_long_table_begins_with_what_changed_and_has_all_rows(shown: Browser, tmp_path: Path) -> None:
@@ -156,13 +191,16 @@ def test_a_long_table_begins_with_what_changed_and_has_all_rows(shown: Browser, 
         "[...document.querySelectorAll('[data-filter=\"Only changed\"] tbody tr')]"
         ".filter((row) => row.getClientRects().length).length"
     )
+    unfolded = "for (const each of document.querySelectorAll('details')) each.open = true"
     shown.open(file)
+    shown.run(unfolded)
     assert shown.run(seen) == 60
     shown.run(
         "document.querySelectorAll('.controls input[type=checkbox]').forEach((box) => box.checked && box.click())"
     )
     assert shown.run(seen) == 600
     shown.open(file, scripts=False)
+    shown.run(unfolded)
     assert shown.run("document.querySelectorAll('.controls').length") == 0
     assert shown.run(seen) == 600
 
@@ -203,7 +241,8 @@ COMPARE = """(async (stored, taken, cell, far) => {
 
 
 def picture(shown: Browser, width: int) -> bytes:
-    """Return a small screenshot of the page."""
+    """Return a small screenshot of the page with all its parts."""
+    shown.run("for (const each of document.querySelectorAll('.part')) each.open = true")
     high = min(HIGHEST, shown.run("document.documentElement.scrollHeight"))
     clip = {"x": 0, "y": 0, "width": width, "height": high, "scale": SCALE}
     shown.call("Emulation.setScrollbarsHidden", hidden=True)

@@ -75,3 +75,71 @@ function compare(one, other) {
   if (typeof other === "number") return 1;
   return one < other ? -1 : one > other ? 1 : 0;
 }
+
+// Shows the text of the nearest point of a picture, for a pointer or by arrow keys; and zooms a picture over time.
+for (const box of document.querySelectorAll(".scroll")) {
+  if (!box.querySelector("[data-tips]")) continue;
+  const tip = document.createElement("div");
+  let points;
+  let at = -1;
+  tip.className = "tip";
+  tip.setAttribute("role", "status");
+  tip.hidden = true;
+  box.append(tip);
+  box.classList.add("told");
+  box.addEventListener("pointermove", (event) => {
+    if (!event.buttons) show(nearest(event.clientX, event.clientY));
+  });
+  box.addEventListener("pointerleave", () => show(-1));
+  box.addEventListener("blur", () => show(-1));
+  box.addEventListener("keydown", (event) => {
+    const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
+    if (event.ctrlKey || event.metaKey || event.altKey || (!step && event.key !== "Escape")) return;
+    event.preventDefault();
+    read();
+    show(step ? Math.min(points.length - 1, Math.max(0, at < 0 ? (step > 0 ? 0 : points.length - 1) : at + step)) : -1);
+  });
+
+  // Points are read when they are first needed, from left to right.
+  function read() {
+    if (points) return;
+    points = [];
+    for (const shape of box.querySelectorAll("[data-tips]")) {
+      const texts = shape.dataset.tips.split("\n");
+      if (texts.length > 1) {
+        const found = shape.getAttribute("d").matchAll(/[ML]([-\d.e+]+) ([-\d.e+]+)/g);
+        points.push(...Array.from(found, (pair, place) => ({ shape, x: +pair[1], y: +pair[2], text: texts[place] })));
+      } else {
+        const around = shape.getBBox();
+        points.push({ shape, x: around.x + around.width / 2, y: around.y + around.height / 2, text: texts[0] });
+      }
+    }
+    points.sort((one, other) => one.x - other.x);
+  }
+
+  function placed(point) {
+    return new DOMPoint(point.x, point.y).matrixTransform(point.shape.getScreenCTM());
+  }
+
+  function nearest(x, y) {
+    read();
+    let [best, least] = [-1, 40];
+    points.forEach((point, place) => {
+      const found = placed(point);
+      const far = Math.hypot(found.x - x, found.y - y);
+      if (far < least) [best, least] = [place, far];
+    });
+    return best;
+  }
+
+  function show(place) {
+    at = place;
+    tip.hidden = at < 0;
+    if (at < 0) return;
+    const [area, found] = [box.getBoundingClientRect(), placed(points[at])];
+    tip.textContent = points[at].text;
+    tip.classList.toggle("left", found.x > area.left + area.width / 2);
+    tip.style.left = `${found.x - area.left + box.scrollLeft}px`;
+    tip.style.top = `${found.y - area.top}px`;
+  }
+}
