@@ -233,12 +233,12 @@ def spread_out(heights: Sequence[float], middle: float, reach: float) -> list[tu
     ]
 
 
-def wide_grid(y: Scale, dimension: Dimension, unit: str) -> list[Markup]:
+def wide_grid(y: Scale, dimension: Dimension, unit: str = "") -> list[Markup]:
     """Return the lines at round values of a stretched picture."""
     return [svg.line("grid", 0, at, svg.ACROSS, at) for at, _ in _round_values(y, dimension, unit)]
 
 
-def wide_labels(y: Scale, dimension: Dimension, unit: str) -> list[Markup]:
+def wide_labels(y: Scale, dimension: Dimension, unit: str = "") -> list[Markup]:
     """Return those values, left of a stretched picture."""
     return [svg.text(LEFT - 6, at + 4, words, "end") for at, words in _round_values(y, dimension, unit)]
 
