@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from html.parser import HTMLParser
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -163,6 +164,28 @@ def test_it_says_what_the_other_formats_say(kind: str) -> None:
 def test_what_stands_between_backticks_is_code(words: str, html: str) -> None:
     assert elements.span_html(Span(words, TextKind.WORDS)) == html
     assert elements.prose_html((Span("`a`", TextKind.VALUE),)) == "`a`"
+
+
+@pytest.mark.parametrize(
+    ("kind", "changes", "told"),
+    [
+        ("gated", {}, "git show 3fa2c1d"),
+        ("gated", {}, "Mend what failed: broken , same-output , see why"),
+        ("everything", {}, "Mend what failed: gone , tests , see why"),
+        ("everything", {"verdict": "unproven"}, "Measure longer"),
+        ("single", {"verdict": "error"}, "Measure what is missing"),
+        ("stored", {"verdict": None}, "perfflow gate measures two revisions in one session"),
+        ("optimized", {}, "git cherry-pick"),
+        ("growing", {}, "Add a step under profile to the workflow"),
+        ("followed", {}, "Nothing: no target is missed"),
+    ],
+)
+def test_the_head_says_what_to_do(kind: str, changes: dict[str, Any], told: str) -> None:
+    text = document.render(RESULTS[kind]().model_copy(update=changes), NOWHERE)
+    _, _, rest = text.partition('<h2 id="next">What to do</h2>')
+    (head, end, _) = rest.partition("</header>")
+    assert end
+    assert told in " ".join(re.sub("<[^>]+>", " ", head).split())
 
 
 @pytest.mark.parametrize(("kind", "sides"), [("everything", "baseline → candidate"), ("gated", "base → head")])

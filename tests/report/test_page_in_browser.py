@@ -97,10 +97,13 @@ def test_axe_finds_nothing(shown: Browser, files: dict[str, Path], dark: bool) -
         assert any(item["id"] == "color-contrast" for item in found["passes"]), name
 
 
-@pytest.mark.parametrize("width", [360, 1024, 1440])
+@pytest.mark.parametrize("width", [360, 400, 1024, 1600])
 def test_no_page_is_wider_than_its_window(shown: Browser, files: dict[str, Path], width: int) -> None:
+    """Neither folded nor with all that can be opened."""
     for name, file in files.items():
         shown.open(file, width=width)
+        assert shown.run("document.scrollingElement.scrollWidth") <= width, name
+        shown.run("for (const each of document.querySelectorAll('details')) each.open = true")
         assert shown.run("document.scrollingElement.scrollWidth") <= width, name
 
 

@@ -148,7 +148,7 @@ MOST_ROWS = 2500
 """Most rows of one table. It is more than in Markdown, since tables can be filtered here."""
 MOST_CHARTS = 24
 """Most pictures of growths, and of code layouts."""
-MOST_SAMPLES, MOST_DRAWN = 2000, 50_000
+MOST_SAMPLES, MOST_DRAWN = 2000, 100_000
 """Most samples of one picture, and of all pictures together, since each takes about 50 bytes of the page."""
 FIRST_PARTS = 2
 """Parts that are open from the start if nothing is compared."""

@@ -12,7 +12,7 @@ from markupsafe import Markup
 from perfflow.report import history_tables
 from perfflow.report.history_tables import ChangeOfMany, ChangeRow, Followed, Shift, dimension_of
 from perfflow.report.html import svg
-from perfflow.report.html.charts import BOTTOM, LEFT, wide_grid, wide_labels, with_ends
+from perfflow.report.html.charts import BOTTOM, LEFT, wide_axis, with_ends
 from perfflow.report.html.document import Head, HtmlWriter, page_html
 from perfflow.report.html.elements import Drawings, Filter, table_html
 from perfflow.report.html.svg import Scale
@@ -149,7 +149,8 @@ def _chart(followed: Followed) -> Markup:
     pad = (high - low) * 0.05 or abs(high) * 0.05 or 1.0
     y, foot = Scale(low - pad, high + pad, HEIGHT - BOTTOM, 8), HEIGHT - BOTTOM
     x = Scale(0, max(1, len(points) - 1), 8, svg.ACROSS - 8)
-    parts = wide_grid(y, dimension)
+    grid, labels = wide_axis(y, dimension)
+    parts = [grid]
     for at, row in zip(followed.at, followed.shifts, strict=True):
         if at > first:
             kind = "bound small" if row.shift.remark else "bound"
@@ -163,7 +164,7 @@ def _chart(followed: Followed) -> Markup:
         if start >= first:
             parts.append(svg.line("drift", x(start - first), y(before), x(end - first), y(after)))
     words = [
-        *wide_labels(y, dimension),
+        *labels,
         svg.text(LEFT + 8, HEIGHT - 4, points[0].order_date, "first"),
         svg.text("100%", HEIGHT - 4, points[-1].order_date, "last end"),
     ]
