@@ -7,11 +7,13 @@ import json
 import os
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from benchmarks.profile_pair import large_pair
 from perfflow.report.html import document
 from perfflow.report.html.history_site import changes_of_many, render_benchmark, render_change, render_index
 from perfflow.stats.paired_test import Interval
@@ -59,6 +61,9 @@ PAGES: dict[str, Callable[[], str]] = {
     "run": lambda: document.render(everything(), NOWHERE),
     "gate": lambda: document.render(gated(), NOWHERE),
     "optimize": lambda: document.render(optimized(), NOWHERE),
+    "flames": lambda: document.render(
+        everything(), NOWHERE, [replace(each, benchmark="decode") for each in large_pair()]
+    ),
     "roofline": lambda: document.render(kernels(), NOWHERE),
     "growth": lambda: document.render(growing(), NOWHERE),
     "heap": lambda: document.render(followed(), NOWHERE),

@@ -221,6 +221,8 @@ class _ReportWriter(HtmlWriter):
             return self._block(joined(list(self._pictures(name))))
         if name == "change":
             return charts.forest_bar(row, self._criteria.thresholds_of(row.operation, row.source.metric), self._top)
+        if name == "flame":
+            return self._flames([(row.operation, "", "")])[0]
         return self._samples(row.source)
 
     @cached_property
