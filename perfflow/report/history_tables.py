@@ -5,6 +5,7 @@ The row types are here, so that every format renders the same rows. The store ho
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -18,6 +19,7 @@ from perfflow.store.history.database import StoredSeries, StoredValue
 from perfflow.verdict.decide import IDENTICAL_FLOOR
 
 SPARKS = 24
+_COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 _BY_UNIT = {dimension.base_unit: dimension for dimension in Dimension if dimension is not Dimension.RATIO}
 
 
@@ -325,8 +327,11 @@ def _index_cells(row: IndexRow, units: Mapping[Dimension, str]) -> list[str]:
     ]
 
 
-def runs(series: StoredSeries, points: Sequence[StoredValue], marks: Sequence[str]) -> Table:
-    """Return a row for each run of a series, the newest first; ``marks`` are remarks on the points, '' for none."""
+def runs(series: StoredSeries, points: Sequence[StoredValue], marks: Sequence[str], commits: str = "") -> Table:
+    """Return a row for each run of a series, the newest first; ``marks`` are remarks on the points, '' for none.
+
+    ``commits`` is what a commit follows in the address of its web page, '' if there is none.
+    """
     columns = [
         mark("Measured"),
         Column("Revision", TextKind.NAME),
@@ -340,10 +345,15 @@ def runs(series: StoredSeries, points: Sequence[StoredValue], marks: Sequence[st
     pairs = list(zip(points, marks, strict=True))
     shown = [number for point in points for number in (point.value, point.high)]
     unit = column_unit(shown, dimension_of(series)) or common_unit(shown, dimension_of(series))
-    return table(columns, [_run_cells(series, point, remark, unit) for point, remark in reversed(pairs)])
+    return table(columns, [_run_cells(series, point, remark, unit, commits) for point, remark in reversed(pairs)])
 
 
-def _run_cells(series: StoredSeries, point: StoredValue, remark: str, unit: str) -> list[str]:
+def page_of_commit(commits: str, revision: str) -> str:
+    """Return the address of the web page of a commit; '' if there is none."""
+    return f"{commits}{revision}" if commits and _COMMIT.fullmatch(revision) else ""
+
+
+def _run_cells(series: StoredSeries, point: StoredValue, remark: str, unit: str, commits: str) -> list[Cell]:
     known = point.low is not None and point.high is not None
     ends = [quantity(end or 0.0, series, unit) for end in (point.low, point.high)] if known else ["", ""]
     remarks = [
@@ -354,7 +364,7 @@ def _run_cells(series: StoredSeries, point: StoredValue, remark: str, unit: str)
     ]
     return [
         (point.started or point.committed)[:16].replace("T", " "),
-        point.revision[:9] or NOTHING,
+        (Span(point.revision[:9] or NOTHING, TextKind.NAME, page_of_commit(commits, point.revision)),),
         point.branch or NOTHING,
         quantity(point.value, series, unit),
         f"[{ends[0]}, {ends[1]}]" if known else NOTHING,

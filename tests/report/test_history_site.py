@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import subprocess
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
@@ -108,6 +109,26 @@ def test_what_changed_at_one_commit_is_on_one_page(tmp_path: Path) -> None:
         assert (page.parent / link).is_file()
     assert build(tmp_path, metric="rss") == 1
     assert list((tmp_path / "site" / "changes").iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("remote", "address"),
+    [
+        ("https://token:secret@example.org/owner/name.git", "https://example.org/owner/name/commit/"),
+        ("git@example.org:owner/name.git", "https://example.org/owner/name/commit/"),
+        ("ssh://git@example.org:2222/group/owner/name", "https://example.org/group/owner/name/commit/"),
+        ("../elsewhere", ""),
+        ("file:///srv/name.git", ""),
+        ("javascript:alert(1)", ""),
+    ],
+)
+def test_commits_are_links_to_the_pages_of_the_remote(tmp_path: Path, remote: str, address: str) -> None:
+    subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
+    subprocess.run(["git", "-C", str(tmp_path), "remote", "add", "origin", remote], check=True)
+    build(stored(tmp_path, summary(1), summary(2)))
+    page = next((tmp_path / "site" / "benchmarks").iterdir()).read_text()
+    wanted = [f"{address}{number:040x}" for number in (2, 1)] if address else []
+    assert re.findall(r'href="([^"#.][^"]*)"', page) == wanted
 
 
 def test_a_slow_drift_is_a_sloped_line_and_a_remark() -> None:

@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 
 from perfflow.jobs.history.overview import change_row, followed_trends
 from perfflow.jobs.history.suspicion_report import TrendChange, changes_of
-from perfflow.jobs.history.trends import HistoryFilter, SeriesTrend, parameters_of
+from perfflow.jobs.history.trends import HistoryFilter, SeriesTrend, commit_pages, parameters_of
 from perfflow.model.errors import UserError
 from perfflow.report.history_tables import Followed
 from perfflow.report.html.history_site import (
@@ -46,6 +46,7 @@ MARK = ".perfflow-history"
 def build(root: Path, folder: Path, query: HistoryFilter, tell: Tell) -> int:
     """Write the pages and return their number. Raises UserError for a folder with other files."""
     trends, order = followed_trends(root, query, tell)
+    commits = commit_pages(root)
     project, of_benchmark = root.resolve().name, defaultdict[str, list[SeriesTrend]](list)
     for trend in trends:
         of_benchmark[trend.series.benchmark].append(trend)
@@ -56,7 +57,7 @@ def build(root: Path, folder: Path, query: HistoryFilter, tell: Tell) -> int:
             hint = "name a new folder, or one that was built before"
             raise UserError.of(f"{folder}: the folder has other files", hint)
         _claim(folder, FOLDER, before, pages_wanted)
-        pages = in_parallel(partial(_written, root, folder, project, order), list(of_benchmark.values()))
+        pages = in_parallel(partial(_written, root, folder, project, order, commits), list(of_benchmark.values()))
         shown = [
             replace(item, points=trend.points[-MOST_DRAWN:])
             for (_, items), trends_of_page in zip(pages, of_benchmark.values(), strict=True)
@@ -65,7 +66,7 @@ def build(root: Path, folder: Path, query: HistoryFilter, tell: Tell) -> int:
         changed = changes_of_many(shown)
         _claim(folder, CHANGES, before | pages_wanted, {item.path for item in changed})
         pages_wanted |= {item.path for item in changed}
-        for path, text in (*(render_change(project, item) for item in changed), render_index(project, shown)):
+        for path, text in (*(render_change(project, item, commits) for item in changed), render_index(project, shown)):
             write_text(folder / path, text)
         for left in before - pages_wanted:
             (folder / left).unlink(missing_ok=True)
@@ -109,11 +110,11 @@ def _written_before(folder: Path) -> set[str] | None:
 
 
 def _written(
-    root: Path, folder: Path, project: str, order: dict[str, int], trends: Sequence[SeriesTrend]
+    root: Path, folder: Path, project: str, order: dict[str, int], commits: str, trends: Sequence[SeriesTrend]
 ) -> tuple[str, list[Followed]]:
     """Write the page of one benchmark. Return its path, and its series without points, for the index."""
     found = [_followed(root, trend, trends, order) for trend in trends]
-    path, text = render_benchmark(project, found)
+    path, text = render_benchmark(project, found, commits)
     write_text(folder / path, text)
     return path, [replace(item, points=()) for item in found]
 

@@ -38,10 +38,13 @@ def render_index(project: str, found: Sequence[Followed]) -> tuple[str, str]:
     return INDEX, page_html("history-index.html.j2", head, HtmlWriter(benchmarks=_index(found), changes=changes))
 
 
-def render_benchmark(project: str, own: Sequence[Followed]) -> tuple[str, str]:
-    """Return path and text of the page of one benchmark, with a section for each of its series, at least one."""
+def render_benchmark(project: str, own: Sequence[Followed], commits: str = "") -> tuple[str, str]:
+    """Return path and text of the page of one benchmark, with a section for each of its series, at least one.
+
+    ``commits`` is what a commit follows in the address of its web page, '' if there is none.
+    """
     name = own[0].series.benchmark
-    followed = [{"title": _title(item, own), **_series(item)} for item in own]
+    followed = [{"title": _title(item, own), **_series(item, commits)} for item in own]
     writer = HtmlWriter(index=INDEX, followed=followed)
     return path_of(name), page_html("history-benchmark.html.j2", Head("Benchmark", name, f"of {project}"), writer)
 
@@ -56,14 +59,18 @@ def changes_of_many(found: Sequence[Followed]) -> list[ChangeOfMany]:
     return sorted(alike, key=lambda item: item.shift.since, reverse=True)
 
 
-def render_change(project: str, change: ChangeOfMany) -> tuple[str, str]:
+def render_change(project: str, change: ChangeOfMany, commits: str = "") -> tuple[str, str]:
     """Return path and text of the page of everything that changed at one commit, the largest change first."""
     pairs = sorted(change.rows, key=lambda pair: -abs(pair[1].shift.change))
     links = [_link(item, "../") for item, _ in pairs]
     table = history_tables.changes([row for _, row in pairs], skipped=1)
     name = " ".join(filter(None, (change.shift.since[:10], change.shift.revision[:9])))
+    address = history_tables.page_of_commit(commits, change.shift.revision)
     writer = HtmlWriter(
-        index=INDEX, range=change.range, changed=table_html(table, Drawings("Benchmark and trend", links, 0))
+        index=INDEX,
+        range=change.range,
+        commit=address,
+        changed=table_html(table, Drawings("Benchmark and trend", links, 0)),
     )
     return change.path, page_html("history-change.html.j2", Head("Change", name, f"of {project}"), writer)
 
@@ -119,7 +126,7 @@ def _spark(item: Followed) -> Markup:
     return svg.picture(_SPARK_WIDTH, _SPARK_HEIGHT, "", [line], kind="bar")
 
 
-def _series(followed: Followed) -> dict[str, Any]:
+def _series(followed: Followed, commits: str) -> dict[str, Any]:
     """Return the chart, the tables of changes and runs, and the number of runs that are left out."""
     newest = followed.points[-MOST_RUNS:]
     older = len(followed.points) - len(newest)
@@ -131,7 +138,7 @@ def _series(followed: Followed) -> dict[str, Any]:
     return {
         "chart": _chart(followed),
         "changes": table_html(history_tables.changes(shifts, skipped=2, links=links)) if shifts else "",
-        "runs": table_html(history_tables.runs(followed.series, newest, remarks)),
+        "runs": table_html(history_tables.runs(followed.series, newest, remarks, commits)),
         "older": older,
     }
 
