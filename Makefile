@@ -6,7 +6,7 @@ help:
 	@echo 'make perf     run all workflows that are out of date; to run one: make perf-cli-command'
 	@echo 'make test     install missing programs, run all checks and tests'
 	@echo 'make docs     build the documentation as a site in site/; a broken link fails'
-	@echo 'make reference  write the tables of docs/tools and docs/reference/commands.md from the code'
+	@echo 'make reference  write the tables of docs/reference/tools and docs/reference/commands.md from the code'
 	@echo 'make format   format the code'
 	@echo 'make schema   write schemas/workflow.schema.json from the model'
 	@echo 'make fragment write perf.mk from workflows/'
@@ -18,8 +18,8 @@ test:
 	sh scripts/test
 
 docs:
-	[ -x .venv/bin/mkdocs ] || sh scripts/install docs
-	.venv/bin/mkdocs build --strict --quiet
+	.venv/bin/python -c 'import material, pymdownx' 2>/dev/null || sh scripts/install docs
+	NO_MKDOCS_2_WARNING=1 .venv/bin/mkdocs build --strict --quiet
 
 reference:
 	.venv/bin/python -m scripts.reference_tables

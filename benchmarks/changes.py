@@ -3,8 +3,8 @@
 Series without a change and with known ones, under ten kinds of noise, are given to perfflow and, where ``--otava``
 names a Python that has the package apache-otava, to Otava.
 
-    python -m benchmarks.changes --otava OTAVA/bin/python --out docs/experiments/changes.jsonl
-    python -m benchmarks.changes --stored docs/experiments/changes.jsonl > docs/experiments/changes.md
+    python -m benchmarks.changes --otava OTAVA/bin/python --out dev/experiments/changes.jsonl
+    python -m benchmarks.changes --stored dev/experiments/changes.jsonl > dev/experiments/changes.md
 
 Each cell is stored as soon as it is counted. What is stored already is not counted again, unless the code has changed
 since.

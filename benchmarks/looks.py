@@ -3,7 +3,7 @@
 Programs are simulated, decisions are those of perfflow. Three kinds of noise: independent normal noise, a random walk
 with bursts (Pareto, shape 1.5), and normal noise in whole clock ticks.
 
-    python -m benchmarks.looks > docs/experiments/looks.md
+    python -m benchmarks.looks > dev/experiments/looks.md
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What a night on a cluster takes: ``python -m benchmarks.placement`` (``--help`` for its settings).
 
 Suites are planned and shared out into groups by ``perfflow.plan.groups``, as ``run --executor`` does it. Each benchmark
-takes one of the durations that ``docs/experiments/verdicts.jsonl`` has of comparisons, drawn at random. The groups then
+takes one of the durations that ``dev/experiments/verdicts.jsonl`` has of comparisons, drawn at random. The groups then
 wait for the nodes of their kind in the order in which they were submitted, and a node has one job at a time.
 """
 
@@ -19,13 +19,16 @@ from pathlib import Path
 from perfflow.plan.groups import LEAST, MOST, Durations, Group, Lengths, groups
 from perfflow.session.open_workflow import open_workflow
 
-LOG = Path(__file__).parents[1] / "docs" / "experiments" / "verdicts.jsonl"
+LOG = Path(__file__).parents[1] / "dev" / "experiments" / "verdicts.jsonl"
 BYTES = 57_820
 """Bytes of a run's folder for each benchmark of a gate: 693,835 for 12 of them in one group, each with its own step."""
 PACKED = 75_365 / 693_835
 """What is left of these bytes after ``tar czf``."""
 POINTS, POINT = 18, 49
-"""Points that such a benchmark adds to the history, 9 metrics of both sides; bytes of one (docs/performance.md)."""
+"""Points that such a benchmark adds to the history, 9 metrics of both sides; bytes of one.
+
+docs/explanation/performance.md has these figures.
+"""
 NIGHTS = 365
 
 

@@ -3,10 +3,10 @@
 ``record`` builds a benchmark for criterion, pytest-benchmark and Google Benchmark whose calls are made slower in known
 ways, and runs them beside whatever else this machine does. ``table`` judges the recording by each candidate.
 
-    python -m benchmarks.process_statistic record docs/experiments/process-statistic.jsonl.xz
-    python -m benchmarks.process_statistic table docs/experiments/process-statistic.jsonl.xz
+    python -m benchmarks.process_statistic record dev/experiments/process-statistic.jsonl.xz
+    python -m benchmarks.process_statistic table dev/experiments/process-statistic.jsonl.xz
 
-What ``table`` prints is docs/experiments/process-statistic.md.
+What ``table`` prints is dev/experiments/process-statistic.md.
 """
 
 from __future__ import annotations

@@ -96,7 +96,7 @@ def alarms(gates: Iterable[Gate]) -> str:
 
 HEAD = """# Gates of real projects
 
-Written by `python -m benchmarks.replayed docs/experiments/gates.jsonl`. Each gate ran once, with `--budget 10m` (those
+Written by `python -m benchmarks.replayed dev/experiments/gates.jsonl`. Each gate ran once, with `--budget 10m` (those
 of nothing changed with `--budget 2m`), on two cores beside a loop that computes all the time, and often beside tests of
 perfflow; `load` is the average of five minutes. One gate is a repetition: toml 57f7bb8e backwards. Its first one proved
 neither of the known changes, since it kept no time for their code layouts. That defect was mended.
@@ -105,7 +105,8 @@ neither of the known changes, since it kept no time for their code layouts. That
 - **Known** are the changes that the project documents, as names of benchmarks with wildcards; **found** are those of
   which a row is proven. **Others changed** are all other rows with a proven change of any size.
 - **Undecided** rows are `unproven`, and a regression beyond `action` is not excluded.
-- **Not timed** rows execute the [same files or code](../methodology.md#what-is-not-timed) on both sides.
+- **Not timed** rows execute the [same files or code](../../docs/explanation/methodology.md#what-is-not-timed) on both
+  sides.
 
 """
 

@@ -4,7 +4,7 @@ Suites are simulated, and perfflow's own sampling and judging decide. One proces
 a pair in the rounds or alone. The logarithm of a ratio varies by the noise of a pair, of which a part is common to all
 benchmarks of a process: other work on the machine slows down all of them. Now and then a process is disturbed by more.
 
-    python -m benchmarks.rounds > docs/experiments/rounds.md
+    python -m benchmarks.rounds > dev/experiments/rounds.md
 """
 
 from __future__ import annotations

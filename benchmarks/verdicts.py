@@ -2,7 +2,7 @@
 
     python -m benchmarks.verdicts same                 # one part; see below
     python -m benchmarks.verdicts same --count 5 --out /tmp/try
-    python -m benchmarks.verdicts table                # docs/experiments/verdicts.md from the log
+    python -m benchmarks.verdicts table                # dev/experiments/verdicts.md from the log
 
 Every trial is a line that is added to DIR/verdicts.jsonl. A part that was cut goes on where it stopped, and one that is
 complete does nothing, so that what is counted is always the first run. Another seed is another experiment: its DIR must
@@ -24,7 +24,7 @@ from benchmarks.layout_experiment import trials as layout_trials
 from benchmarks.verdict_experiment import summary, trials
 from benchmarks.verdict_experiment.log import ExperimentPart, OtherSeedError, Session, read
 
-OUT = Path(__file__).parents[1] / "docs" / "experiments"
+OUT = Path(__file__).parents[1] / "dev" / "experiments"
 TABLE = "table"
 
 
@@ -61,7 +61,7 @@ def main() -> None:
         "--share", default="1/1", metavar="K/N", help="every N-th trial from the K-th on; run one without it last"
     )
     parser.add_argument("--seed", type=int, default=20261123)
-    parser.add_argument("--out", type=Path, default=OUT, metavar="DIR", help="folder of the log (docs/experiments)")
+    parser.add_argument("--out", type=Path, default=OUT, metavar="DIR", help="folder of the log (dev/experiments)")
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
     if options.part == TABLE:

@@ -1,4 +1,4 @@
-"""The Python API of perfflow: read stored runs and compare two commands. See docs/python-api.md.
+"""The Python API of perfflow: read stored runs and compare two commands. See docs/reference/python-api.md.
 
 Each name is imported when it is first used, so that the command starts fast.
 

@@ -1,4 +1,4 @@
-"""The names that adapters and readers of other distributions may use; see docs/writing-a-tool.md.
+"""The names that adapters and readers of other distributions may use; see docs/how-to/writing-a-tool.md.
 
 All other modules may change in any version.
 """

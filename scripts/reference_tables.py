@@ -14,7 +14,7 @@ from typing import Any
 import click
 
 from perfflow.cli.main import app
-from perfflow.model.metrics import Better
+from perfflow.model.metrics import METRICS, Better, Metric
 from perfflow.model.units import Dimension
 from perfflow.report import outcomes
 from perfflow.tools import registry
@@ -96,14 +96,30 @@ def _sentence(text: str) -> str:
 
 
 def _metrics(name: str) -> Iterator[str]:
+    if name == "all tools":
+        yield from _all_metrics()
+        return
     adapter = registry.find(name)
     if adapter is None:
         raise KeyError(name)
     yield _row("metric", "unit", "better")
     yield "|---|---|---|"
     for metric in adapter.metrics.values():
-        unit = "a share" if metric.dimension is Dimension.RATIO else metric.dimension.base_unit
-        yield _row(f"`{metric.name}`", unit, "–" if metric.better is Better.NONE else metric.better.value)
+        yield _row(*_facts(metric))
+
+
+def _facts(metric: Metric) -> tuple[str, str, str]:
+    unit = "a share" if metric.dimension is Dimension.RATIO else metric.dimension.base_unit
+    return f"`{metric.name}`", unit, "–" if metric.better is Better.NONE else metric.better.value
+
+
+def _all_metrics() -> Iterator[str]:
+    tools = {name: tool for name in sorted(registry.MODULES) if (tool := registry.find(name))}
+    yield _row("metric", "unit", "better", "exact", "of")
+    yield "|---|---|---|---|---|"
+    for name, metric in METRICS.items():
+        of = ", ".join(f"`{tool}`" for tool, adapter in tools.items() if name in adapter.metrics)
+        yield _row(*_facts(metric), "yes" if metric.exact else "", of or "–")
 
 
 def _command(words: str) -> click.Command:

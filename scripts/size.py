@@ -1,4 +1,4 @@
-"""Print how large perfflow is, as the table in docs/architecture.md shows it: python scripts/size.py."""
+"""Print how large perfflow is, as the table in dev/architecture.md shows it: python scripts/size.py."""
 
 from __future__ import annotations
 

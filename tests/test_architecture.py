@@ -31,13 +31,13 @@ def faults(path: Path) -> Iterator[str]:
 
 
 def test_the_architecture_page_lists_every_package() -> None:
-    page = (PACKAGE.parent / "docs" / "architecture.md").read_text()
+    page = (PACKAGE.parent / "dev" / "architecture.md").read_text()
     packages = {path.stem for path in PACKAGE.iterdir() if path.suffix == ".py" or (path / "__init__.py").is_file()}
     assert {name for name in packages if f"| `{name}` |" not in page} <= {"__init__", "__main__"}
 
 
 def test_each_walk_names_thirty_functions_that_exist() -> None:
-    page = (PACKAGE.parent / "docs" / "architecture.md").read_text()
+    page = (PACKAGE.parent / "dev" / "architecture.md").read_text()
     walks = page.partition("## Two walks")[2].partition("\n## ")[0].split("**A candidate**")
     for walk in walks:
         steps = re.findall(r"^\d+\. `([\w/.]+): ([\w.]+)`", walk, re.MULTILINE)
@@ -52,7 +52,7 @@ def test_each_walk_names_thirty_functions_that_exist() -> None:
 
 
 def test_the_adapter_of_the_manual_uses_only_public_names() -> None:
-    page = (PACKAGE.parent / "docs" / "writing-a-tool.md").read_text()
+    page = (PACKAGE.parent / "docs" / "how-to" / "writing-a-tool.md").read_text()
     public = page.partition("## A tool in perfflow's own tree")[0]
     assert set(re.findall(r"^(?:from|import) (perfflow[\w.]*)", public, re.MULTILINE)) == {
         "perfflow.plugin",
@@ -60,8 +60,13 @@ def test_the_adapter_of_the_manual_uses_only_public_names() -> None:
     }
 
 
-def test_changelog_says_something_of_the_current_version() -> None:
-    assert f"## {VERSION}" in (PACKAGE.parent / "CHANGELOG.md").read_text()
+def test_the_changelog_begins_with_what_breaks_in_the_current_version() -> None:
+    page = (PACKAGE.parent / "CHANGELOG.md").read_text()
+    newest, *earlier = re.findall(r"^## (.*)\n\n(.*)", page, re.MULTILINE)
+    if newest[0] == "Unreleased":
+        newest, *_ = earlier
+    assert re.fullmatch(rf"{re.escape(VERSION)} \(\d{{4}}-\d\d-\d\d\)", newest[0])
+    assert newest[1] == "### What breaks"
 
 
 SIZE = runpy.run_path(str(PACKAGE.parent / "scripts" / "size.py"))

@@ -15,7 +15,7 @@ from benchmarks.change_experiment import tables, trial
 from benchmarks.change_experiment.series import NOISES
 from tests.modules import ROOT, run_module
 
-STORED = ROOT / "docs" / "experiments" / "changes.jsonl"
+STORED = ROOT / "dev" / "experiments" / "changes.jsonl"
 PAGE = ROOT / "docs" / "explanation" / "change-points.md"
 
 

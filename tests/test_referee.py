@@ -16,7 +16,7 @@ from benchmarks.referee.workspace import prepared
 from tests.modules import ROOT, run_module
 from tests.repositories import git
 
-EXPERIMENTS = ROOT / "docs" / "experiments"
+EXPERIMENTS = ROOT / "dev" / "experiments"
 
 CORPUS = entries()
 OF_VICTIMS = [entry for entry in CORPUS if not entry.package]

@@ -166,7 +166,7 @@ def _size(change: Entry) -> str:
 
 
 def page(entries: Sequence[Entry]) -> Iterator[str]:
-    """Yield the lines of docs/experiments/changes.md."""
+    """Yield the lines of dev/experiments/changes.md."""
     yield from ("# Change points: a simulation", "", "Written by `python -m benchmarks.changes`.")
     yield f"Series have {POINTS} points, with seeds from 0 on."
     for program in programs(entries):

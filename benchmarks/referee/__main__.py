@@ -154,7 +154,7 @@ def as_judged(result: Mapping[str, Any]) -> Judged:
 
 
 def page() -> Iterator[str]:
-    """Yield the lines of docs/experiments/referee.md."""
+    """Yield the lines of dev/experiments/referee.md."""
     results, naives = [as_judged(one) for one in stored(RESULTS)], stored(NAIVE)
     yield from ("# Patches that a referee must judge", "", "Written by `python -m benchmarks.referee --page`.")
     yield "`python -m benchmarks.referee` judges them: each in a new project, by `perfflow judge`."
@@ -164,7 +164,7 @@ def page() -> Iterator[str]:
     yield from ("", *naive_table(naives))
 
 
-_EXPERIMENTS = HERE.parents[1] / "docs" / "experiments"
+_EXPERIMENTS = HERE.parents[1] / "dev" / "experiments"
 RESULTS, NAIVE = _EXPERIMENTS / "referee.jsonl", _EXPERIMENTS / "referee-naive.jsonl"
 """The stored results of both harnesses."""
 LEAST = 0.10
@@ -208,7 +208,7 @@ def _asked() -> argparse.Namespace:
     parser.add_argument("--twice", action="store_true", help="judge each twice, and list those that differ")
     parser.add_argument("--subset", action="store_true", help="only those that are cheap")
     parser.add_argument("--naive", action="store_true", help="by a harness that times both sides once")
-    parser.add_argument("--page", action="store_true", help="print docs/experiments/referee.md from the stored results")
+    parser.add_argument("--page", action="store_true", help="print dev/experiments/referee.md from the stored results")
     parser.add_argument("--out", type=Path, help="file to which each result is appended as a JSON line")
     return parser.parse_args()
 

@@ -272,7 +272,7 @@ def environment() -> _Environment:
 
 
 HELP = "`perfflow report --template-help` lists what templates may use"
-_VARIABLES = {"result": "result.json, as docs/result.md describes it: `result.verdict`, `result.benchmarks`"}
+_VARIABLES = {"result": "result.json, as docs/reference/result.md describes it: `result.verdict`, `result.benchmarks`"}
 _FUNCTIONS = {
     "section(NAME)": "a section of the report",
     "table(NAME)": "a table of the report",

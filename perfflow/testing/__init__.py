@@ -1,4 +1,4 @@
-"""A pytest class with the contract of adapters, for authors of adapters. See docs/writing-a-tool.md."""
+"""A pytest class with the contract of adapters, for authors of adapters. See docs/how-to/writing-a-tool.md."""
 
 from perfflow.testing.contract import AdapterContract, tool_of_file
 

@@ -1,7 +1,7 @@
 """Write and read evidence lines: ``perf: <what>: <value unit>; Δ vs baseline: +12%``.
 
-The grammar is in docs/result.md. A name is written as it is, unless its end would be ambiguous or it would break the
-line. Then it is written as a JSON string.
+The grammar is in docs/reference/result.md. A name is written as it is, unless its end would be ambiguous or it
+would break the line. Then it is written as a JSON string.
 """
 
 from __future__ import annotations

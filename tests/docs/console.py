@@ -1,7 +1,7 @@
 """Runs what the documents show. ``console`` blocks hold ``$ command`` lines and their output.
 
-A line ``...`` stands for any lines; numbers, run ids, column widths and bars may differ, words and exit statuses may
-not.
+A line ``...`` stands for any lines; numbers, run ids, column widths, bars and the column of values that a histogram
+does not draw may differ, words and exit statuses may not.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ _RUN_ID = re.compile(r"\d{8}-\d{6}-[0-9a-f]{6}")
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
 _STATUS = re.compile(r"exit status \d+")
 _DRAWN = re.compile(r"[├┤━●│┊┿◂▸▁-█](?:[├┤━●│┊┿◂▸▁-█ ]*[├┤━●│┊┿◂▸▁-█])?")
+_NOT_DRAWN = re.compile(r"(?<= Samples) Not drawn$|(?<= N unit N unit N unit N) [N–]$")
 _UNIT = re.compile(r"N (?:ps|ns|μs|ms|s|B|[KMGT]iB)\b")
 
 
@@ -41,7 +42,7 @@ def normal(line: str) -> str:
     if _STATUS.fullmatch(line):
         return line
     line = _NUMBER.sub("N", _RUN_ID.sub("RUN", _DRAWN.sub("DRAWN", line)))
-    return " ".join(_UNIT.sub("N unit", line).split())
+    return _NOT_DRAWN.sub("", " ".join(_UNIT.sub("N unit", line).split()))
 
 
 def first_mismatch(expected: tuple[str, ...], actual: list[str]) -> str:

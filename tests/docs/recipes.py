@@ -15,7 +15,7 @@ from tests.docs.console import blocks
 from tests.repositories import git
 
 ROOT = Path(__file__).parents[2]
-PAGE = ROOT / "docs" / "ci.md"
+PAGE = ROOT / "docs" / "how-to" / "ci.md"
 HOW_TO = ROOT / "docs" / "how-to"
 KINDS = ("yaml", "sh", "just", "ini", "python", "toml", "rust")
 PINNED = re.compile(r"perfflow-cli(\[tools\])? @ git\+https://git\.example\.com/perfflow\.git@[0-9a-f]{40}")

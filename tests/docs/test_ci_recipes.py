@@ -1,4 +1,4 @@
-"""The recipes of docs/ci.md: the files are well-formed, what they call is there, and the shell one is run."""
+"""The recipes of docs/how-to/ci.md: the files are well-formed, what they call is there, and the shell one is run."""
 
 from __future__ import annotations
 

@@ -15,14 +15,14 @@ import pytest
 
 from tests.cli.shell import perfflow
 from tests.docs.console import Example, blocks, examples, first_mismatch
+from tests.repositories import git
 
 ROOT = Path(__file__).parents[2]
-EXPERIMENTS = ROOT / "docs" / "experiments"
-"""Logs and their tables, written by programs; the test of the site follows their links."""
 DOCUMENTS = [
     ROOT / "README.md",
     ROOT / "CONTRIBUTING.md",
-    *(path for path in sorted((ROOT / "docs").rglob("*.md")) if not path.is_relative_to(EXPERIMENTS)),
+    *sorted((ROOT / "docs").rglob("*.md")),
+    *sorted((ROOT / "dev").glob("*.md")),
 ]
 OF_SERVICES = ("# executors.yaml", "# .github/", "# .gitlab-ci.yml", "# .gitlab/", "# .pre-commit-config.yaml")
 """How files begin that are no workflows of perfflow; the pages that have them have tests of their own."""
@@ -32,6 +32,10 @@ WORKFLOW_BLOCKS = [
     for number, text in enumerate(blocks(document, "yaml"))
     if not text.startswith(OF_SERVICES)
 ]
+
+
+LINKED = [*DOCUMENTS, *sorted((ROOT / "dev" / "experiments").glob("*.md"))]
+"""Pages of experiments are written by programs, and show no commands that a test could run."""
 
 
 def name_of(document: Path) -> str:
@@ -58,13 +62,13 @@ _PLAIN = re.compile(
 SLOW = {
     "README.md: sh scripts/example": "tests/library/test_shipped.py runs its workflow; a test below installs for it",
     "how-to/gate.md: cd gated && perfflow gate young.yaml": "tests/cli/cases/gate_overlay.txt gates with an overlay",
-    "quick-start.md: python3 -m venv": "tests/test_wheel.py installs what is released",
-    "quick-start.md: . .venv/bin/activate": "shows what was installed",
-    "quick-start.md: perfflow run compress --set level=9": "the page shows another run of the workflow",
-    "quick-start.md: perfflow report latest": "shows the run before it; tests/cli/cases/report.txt has reports",
-    "bisect.md: cd history && perfflow bisect": "tests/cli/cases/bisect.txt has bisections",
+    "tutorial/quick-start.md: python3 -m venv": "tests/test_wheel.py installs what is released",
+    "tutorial/quick-start.md: . .venv/bin/activate": "shows what was installed",
+    "tutorial/quick-start.md: perfflow run compress --set level=9": "the page shows another run of the workflow",
+    "tutorial/quick-start.md: perfflow report latest": "tests/cli/cases/report.txt has reports",
+    "how-to/bisect.md: cd history && perfflow bisect": "tests/cli/cases/bisect.txt has bisections",
     "README.md: perfflow compare -- 'python3": "other pages compare other commands",
-    "library.md: perfflow run python-cpu": "tests/library/test_shipped.py runs the workflow",
+    "how-to/library.md: perfflow run python-cpu": "tests/library/test_shipped.py runs the workflow",
     "how-to/python.md: perfflow run lib:python-cpu": "tests/library/test_shipped.py runs the workflow",
     "how-to/python.md: perfflow run two-ways": "as other pages; what it measures is the page's own program",
 }
@@ -76,6 +80,7 @@ def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of what git tracks or would track, with the workflow files that the documents show written into it."""
     folder = copy_of_the_tree(tmp_path_factory.mktemp("clone") / "perfflow")
     _as_after_an_earlier_installation(folder)
+    _project_of_a_reader(folder / "your-project")
     for document in DOCUMENTS:
         for text in blocks(document, "yaml"):
             path = re.match(r"# (\S+\.yaml)\n", text)
@@ -93,6 +98,22 @@ def _as_after_an_earlier_installation(folder: Path) -> None:
     subprocess.run([sys.executable, "-m", "venv", folder / ".venv"], check=True)
     (own,) = (folder / ".venv" / "lib").glob("python3*/site-packages")
     (own / "of_the_tests.pth").write_text("".join(f"{path}\n" for path in sys.path if path.endswith("-packages")))
+
+
+def _project_of_a_reader(folder: Path) -> None:
+    """Make the project in which README shows the first three commands: one script, one commit."""
+    folder.mkdir()
+    (folder / "report.py").write_text(
+        "def checksum(count):\n"
+        "    total = 0\n"
+        "    for number in range(count):\n"
+        "        total = (total * 31 + number) % 65521\n"
+        "    return total\n\n\n"
+        "print(checksum(300_000))\n"
+    )
+    git(folder, "init", "-q")
+    git(folder, "add", "-A")
+    git(folder, "commit", "-qm", "start")
 
 
 def copy_of_the_tree(folder: Path) -> Path:
@@ -187,13 +208,14 @@ def test_a_shown_workflow_is_valid(document: Path, number: int, clone: Path) -> 
         done = perfflow("show", text.split()[1], cwd=clone)
         assert done.returncode == 0, done.stderr
         return
-    path = clone / "workflows" / f"shown-{name_of(document).replace('/', '-')}-{number}.yaml"
+    named = re.match(r"# (\S+\.yaml)\n", text)
+    path = clone / (named[1] if named else f"workflows/shown-{name_of(document).replace('/', '-')}-{number}.yaml")
     path.write_text(text)
     done = perfflow("validate", str(path), cwd=clone)
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=name_of)
+@pytest.mark.parametrize("document", LINKED, ids=name_of)
 def test_links_lead_somewhere(document: Path) -> None:
     for target in re.findall(r"\]\(([^)#\s]+)", document.read_text()):
         assert target.startswith("http") or (document.parent / target).exists(), target
@@ -201,7 +223,15 @@ def test_links_lead_somewhere(document: Path) -> None:
 
 def test_readme_shows_the_two_commands() -> None:
     text = (ROOT / "README.md").read_text()
-    assert len(text.splitlines()) <= 200
+    assert len(text.splitlines()) <= 150
     assert "$ sh scripts/example\n" in text
     assert "\nsh scripts/test\n" in text
     assert "sh scripts/test" in (ROOT / ".ci" / "run").read_text()
+
+
+def test_each_question_has_an_answer_with_a_command_and_a_link() -> None:
+    page = ROOT / "docs" / "how-to" / "questions.md"
+    assert "(docs/how-to/questions.md)" in (ROOT / "README.md").read_text()
+    answers = re.split(r"^### .*\?\n", page.read_text(), flags=re.MULTILINE)[1:]
+    assert len(answers) == 21
+    assert [text for text in answers if "```console\n$ " not in text or "](" not in text] == []

@@ -1,4 +1,4 @@
-"""What other tools say on docs/migrate.md is what they said, and of the files that perfflow compares there."""
+"""What other tools say on docs/how-to/migrate.md is what they said, and of the files that perfflow compares there."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from tests.docs.console import blocks
 
 ROOT = Path(__file__).parents[2]
-PAGE = ROOT / "docs" / "migrate.md"
+PAGE = ROOT / "docs" / "how-to" / "migrate.md"
 CAPTURED = {path.stem: path.read_text().splitlines() for path in (Path(__file__).parent / "captured").glob("*.txt")}
 DATA = ROOT / "tests" / "imports" / "data"
 

@@ -1,4 +1,4 @@
-"""docs/python-api.md: every block is run in its order, and its tables name every attribute."""
+"""docs/reference/python-api.md: every block is run in its order, and its tables name every attribute."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import perfflow
 from tests.docs.console import blocks, examples, first_mismatch
 from tests.docs.test_documents import run
 
-PAGE = Path(__file__).parents[2] / "docs" / "python-api.md"
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "python-api.md"
 TEXT = PAGE.read_text()
 TABLES = {
     "Run": perfflow.Run,

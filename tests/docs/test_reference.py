@@ -30,7 +30,7 @@ def keys(model: type[Workflow | Step | Stage | ToolFile]) -> set[str]:
 
 def between(start: str, end: str) -> str:
     """Return the part of the workflow reference between two headings."""
-    text = (DOCS / "workflow.md").read_text()
+    text = (DOCS / "reference" / "workflow.md").read_text()
     return text[text.index(start) : text.index(end)]
 
 
@@ -41,7 +41,7 @@ def named(table: str) -> set[str]:
 
 
 def test_the_workflow_reference_names_each_key_and_no_other() -> None:
-    text = (DOCS / "workflow.md").read_text()
+    text = (DOCS / "reference" / "workflow.md").read_text()
     assert [key for key in keys(Workflow) | keys(Step) if f"`{key}`" not in text] == []
     assert named(between("## Keys of a step", "## The optimize stage")) <= keys(Step)
     assert named(between("## Top level", "## Stages and order")) == keys(Workflow)
@@ -52,7 +52,7 @@ OF_ANY_STAGE = {"steps", "role", "env", "if", "working-directory", "shell", "tim
 
 
 def test_the_tables_of_stages_name_all_keys_and_no_other() -> None:
-    text = (DOCS / "workflow.md").read_text()
+    text = (DOCS / "reference" / "workflow.md").read_text()
     (row,) = (line for line in text.splitlines() if line.startswith("| `stages`"))
     assert set(re.findall(r"[a-z-]+", row.split("`{")[1].split("}`")[0])) == OF_ANY_STAGE
     tables = between("## The optimize stage", "## Expressions").split("| key of ")[1:]
@@ -102,23 +102,23 @@ def test_each_package_and_each_dependency_has_its_row() -> None:
     project = tomllib.loads((DOCS.parent / "pyproject.toml").read_text())
     contracts = project["tool"]["importlinter"]["contracts"]
     (layers,) = (item for item in contracts if item.get("containers") == ["perfflow"])
-    packages = re.findall(r"^\| `(\w+)` \|", (DOCS / "architecture.md").read_text(), re.MULTILINE)
+    packages = re.findall(r"^\| `(\w+)` \|", (DOCS.parent / "dev" / "architecture.md").read_text(), re.MULTILINE)
     assert packages == layers["layers"]
     extras = project["project"]["optional-dependencies"]
     needed = [*project["project"]["dependencies"], *extras["tools"], *extras["postgres"], *extras["mcp"]]
-    named = re.findall(r"^\| ([^|]+) \|", (DOCS / "dependencies.md").read_text(), re.MULTILINE)
+    named = re.findall(r"^\| ([^|]+) \|", (DOCS.parent / "dev" / "dependencies.md").read_text(), re.MULTILINE)
     said = {cell.rpartition(": ")[2].lower() for cell in named if "`docs`" not in cell}
     assert {re.split(r"[<>=\[]", item)[0].lower() for item in needed} == said - {"package"}
 
 
 def test_the_page_about_tool_files_names_each_key() -> None:
-    table = (DOCS / "writing-a-tool.md").read_text().split("| key |")[1]
+    table = (DOCS / "how-to" / "writing-a-tool.md").read_text().split("| key |")[1]
     cells = [line.split("|")[1] for line in table.splitlines() if line.startswith("|")]
     assert [key for key in keys(ToolFile) if not any(f"`{key}`" in cell for cell in cells)] == []
 
 
 def test_the_library_page_names_each_workflow() -> None:
-    page = (DOCS / "library.md").read_text()
+    page = (DOCS / "how-to" / "library.md").read_text()
     assert [path for path in search_path.SHIPPED.glob("*.yaml") if f"| `{path.stem}` |" not in page] == []
 
 
@@ -130,7 +130,7 @@ SHOWN = {"name", "role", "invocations", "parse", "outputs"}
 
 def rows(part: type) -> dict[str, str]:
     """Return the rows of the table of fields: names in the first cell -> meaning."""
-    table = re.search(r"(?:\|.*\n)+", (DOCS / "writing-a-tool.md").read_text().partition(TABLES[part])[2])
+    table = re.search(r"(?:\|.*\n)+", (DOCS / "how-to" / "writing-a-tool.md").read_text().partition(TABLES[part])[2])
     assert table
     return dict(line.strip("|\n").split(" | ", 1) for line in table[0].splitlines()[2:])
 

@@ -1,4 +1,4 @@
-"""docs/result.md against the model: every field and every word it may hold, and nothing that is not there."""
+"""docs/reference/result.md against the model: every field and every word it may hold, and nothing that is not there."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from perfflow.model.result_part import ResultPart
 from perfflow.sampling.stop_rule import Stop
 from perfflow.tools.adapter import Role
 
-TEXT = (Path(__file__).parents[2] / "docs" / "result.md").read_text()
+TEXT = (Path(__file__).parents[2] / "docs" / "reference" / "result.md").read_text()
 NAMED = {
     result.Result: "The whole file",
     result.Sample: "sample",

@@ -1,4 +1,4 @@
-"""docs/routing.md and docs/recommendations.md against the code: every fact and rule, and nothing that is not there."""
+"""The pages of routing and recommendations against the code: every fact and rule, and nothing that is not there."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from perfflow.verdict.kernels import LowOccupancy, Stalled, Wasted
 from perfflow.verdict.routing import CallShare, Condition, HotPlace, Low, ProvenGrowth, Rate, Rule, built_in, rules
 from perfflow.workflow.criteria_checks import FACTS
 
-DOCS = Path(__file__).parents[2] / "docs"
+DOCS = Path(__file__).parents[2] / "docs" / "reference"
 
 
 def table(page: str, first: str) -> list[list[str]]:

@@ -1,4 +1,4 @@
-"""docs/scale.md: its commands run on a real Slurm, its keys are those of the file, its figures those of the logs."""
+"""The page about clusters: its commands run on a real Slurm, its keys are the file's, its figures the logs'."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from tests.jobs.cluster.conftest import _cluster, cluster, project
 
 __all__ = ["_cluster", "cluster", "project"]
 ROOT = Path(__file__).parents[2]
-PAGE = ROOT / "docs" / "scale.md"
-EXPERIMENTS = ROOT / "docs" / "experiments"
+PAGE = ROOT / "docs" / "how-to" / "scale.md"
+EXPERIMENTS = ROOT / "dev" / "experiments"
 
 
 def section(title: str) -> str:

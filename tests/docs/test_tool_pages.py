@@ -1,4 +1,4 @@
-"""docs/tools: each tool has one section with its keys, metrics and installation, and an example that runs."""
+"""docs/reference/tools: each tool has one section with its keys, metrics and installation, and an example that runs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from perfflow.tools.adapter import CommandOptions
 from tests.cli.shell import perfflow
 from tests.docs.test_documents import ROOT, copy_of_the_tree
 
-PAGES = ROOT / "docs" / "tools"
+PAGES = ROOT / "docs" / "reference" / "tools"
 _SECTION = re.compile(r"^## (?P<name>[a-z0-9-]+)\n(?P<text>.*?)(?=^## |\Z)", re.MULTILINE | re.DOTALL)
 _WORKFLOW = re.compile(r"^```yaml\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LIBRARIES = {"torch-profiler": "torch", "triton-bench": "triton", "asv": "asv_runner"}
@@ -56,7 +56,7 @@ SECTIONS = sections()
 def test_there_is_a_section_for_each_tool() -> None:
     assert set(SECTIONS) == {*registry.MODULES, "auto"}
     listed = re.findall(
-        r"\(tools/([a-z]+)\.md#([a-z0-9-]+)\)", (ROOT / "docs" / "tools.md").read_text().split("## ")[0]
+        r"\(tools/([a-z]+)\.md#([a-z0-9-]+)\)", (ROOT / "docs" / "reference" / "tools.md").read_text().split("## ")[0]
     )
     assert {name: family for family, name in listed} == {
         name: module.split(".")[2] for name, module in registry.MODULES.items()

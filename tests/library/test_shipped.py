@@ -73,7 +73,7 @@ def sources(result: dict[str, Any]) -> set[str]:
     return {spot["source"] for spot in result["hotspots"]}
 
 
-@pytest.mark.long  # a whole workflow; docs/result.md has runs of it
+@pytest.mark.long  # a whole workflow; docs/reference/result.md has runs of it
 def test_two_commands(project: Path) -> None:
     command = f"{sys.executable} -S loop.py"
     result = run("two-commands", project, baseline=f"{command} 200000", candidate=f"{command} 10")
@@ -127,7 +127,7 @@ stages:
 """
 
 
-@pytest.mark.long  # a whole workflow; docs/result.md has runs of it
+@pytest.mark.long  # a whole workflow; docs/reference/result.md has runs of it
 def test_python_optimize_takes_candidates(project: Path) -> None:
     """The minimal workflow of a user: candidates and a comparison."""
     write(project, CANDIDATES, "own.yaml")

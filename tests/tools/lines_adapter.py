@@ -1,4 +1,4 @@
-"""The adapter in docs/writing-a-tool.md, its contract test, and a program for it."""
+"""The adapter in docs/how-to/writing-a-tool.md, its contract test, and a program for it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 from tests.docs.console import blocks
 
-_SHOWN = blocks(Path(__file__).parents[2] / "docs" / "writing-a-tool.md", "python")
+_SHOWN = blocks(Path(__file__).parents[2] / "docs" / "how-to" / "writing-a-tool.md", "python")
 ADAPTER, CONTRACT = (
     next(text for text in _SHOWN if text.startswith(f"# {name}\n"))
     for name in ("lines_adapter.py", "test_lines_adapter.py")

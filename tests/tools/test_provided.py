@@ -1,6 +1,6 @@
 """Adapters of other installed distributions: found by metadata, imported when used, broken ones by name.
 
-The tool of docs/writing-a-tool.md, added to a copy of the source tree, is found by the tests there.
+The tool of docs/how-to/writing-a-tool.md, added to a copy of the source tree, is found by the tests there.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tests.docs.test_documents import copy_of_the_tree
 from tests.long import rest_long
 from tests.tools.lines_adapter import ADAPTER, CONTRACT, GOOD
 
-PAGE = ROOT / "docs" / "writing-a-tool.md"
+PAGE = ROOT / "docs" / "how-to" / "writing-a-tool.md"
 LATER = ADAPTER.replace('name="lines"', 'name="later", interface=2')
 
 
@@ -132,7 +132,7 @@ def _pytest(folder: Path, *arguments: str, **added: str) -> subprocess.Completed
 
 
 def _contract(site: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run the contract test of docs/writing-a-tool.md with samples of real runs."""
+    """Run the contract test of docs/how-to/writing-a-tool.md with samples of real runs."""
     dd = ["dd", "if=/dev/zero", "of=/dev/null", "bs=64K", "count=8M", "iflag=count_bytes"]
     copied = subprocess.run(dd, env={**os.environ, "LC_ALL": "C"}, capture_output=True, check=True).stderr
     (tool,) = (text for text in blocks(PAGE, "yaml") if text.startswith("# tools/dd.yaml\n"))

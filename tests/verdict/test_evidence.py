@@ -13,7 +13,7 @@ from perfflow.model.units import Dimension, format_percent, format_quantity
 from perfflow.verdict import evidence
 from perfflow.verdict.evidence import Evidence
 
-PAGE = (Path(__file__).parents[2] / "docs" / "result.md").read_text()
+PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "result.md").read_text()
 HOSTILE = st.text(alphabet='ab: ;,"\\\n\tΔ vsbaline+1%≤xm\u202e\u200b😀\x00') | st.text()
 VALUES = st.builds(
     lambda relation, value, dimension: relation + format_quantity(value, dimension),

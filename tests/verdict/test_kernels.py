@@ -13,7 +13,7 @@ from tests.verdict.gpu_kernels import L4, kernel, only, profiled
 from tests.verdict.records import criteria, ended, judged, pairs, planned
 from tests.verdict.test_roofs import point
 
-# L4: 300 GB/s, 30.3 TFLOP/s in f32 (docs/gpu.md), so the ridge is at 101 FLOP/B.
+# L4: 300 GB/s, 30.3 TFLOP/s in f32 (docs/reference/gpu.md), so the ridge is at 101 FLOP/B.
 PUBLISHED = "published for L4"
 
 

@@ -1,4 +1,4 @@
-"""The table of GPUs: consistent figures, sources for all, no match with a similar GPU, the same in docs/gpu.md."""
+"""The table of GPUs: consistent figures, sources for all, no match with a similar GPU, the same on the page."""
 
 from __future__ import annotations
 
@@ -119,9 +119,9 @@ def test_the_peaks_of_a_device_name_metric_precision_and_source() -> None:
     assert all("published for Tesla T4: " in how for _, how in peaks.values())
 
 
-# ---- docs/gpu.md has the tables that the package has ----
+# ---- docs/reference/gpu.md has the tables that the package has ----
 
-DOCUMENT = (Path(__file__).parents[3] / "docs" / "gpu.md").read_text(encoding="utf-8")
+DOCUMENT = (Path(__file__).parents[3] / "docs" / "reference" / "gpu.md").read_text(encoding="utf-8")
 
 
 def device_row(entry: Device) -> str:
