@@ -153,6 +153,8 @@ class Page:
     counts: Mapping[str, int]
     others: Mapping[str, int]
     """Number of rows left out of each long table, by the table's name."""
+    pair: bool = False
+    """Whether profiles call the sides what all other tables call them, as in report.html."""
 
     @property
     def opening(self) -> tuple[str, ...]:
@@ -182,7 +184,7 @@ class Page:
     @property
     def profiled_sides(self) -> str:
         """The names of both sides in titles about profiles."""
-        return "base → head" if self.gated else "before → after"
+        return " → ".join(self.side_names.values()) if self.gated or self.pair else "before → after"
 
     @property
     def side_names(self) -> Mapping[str, str]:

@@ -194,7 +194,8 @@ def samples_chart(
     places = {name: orders.get(name) or range(len(side.samples)) for name, side in sides}
     taken = [place for name, _ in sides for place in places[name]]
     x = Scale(min(taken), max(taken), 8, svg.ACROSS - 8)
-    in_order, by_side, ranges = wide_grid(y, dimension, unit), wide_grid(y, dimension, unit), []
+    grid, labels = wide_axis(y, dimension, unit)
+    in_order, by_side, ranges = [grid], [grid], []
     lane = svg.ACROSS / len(sides)
     for number, (name, side) in enumerate(sides):
         kind, heights = ("before" if name == "baseline" else "after"), y.each(side.samples)
@@ -215,7 +216,6 @@ def samples_chart(
     order = "in the order they were taken" if orders else "in their stored order"
     words = f"Left: {order}; right: by side{'' if low == 0 else '; the axis does not start at 0'}."
     plots = (svg.stretched(CHART_HEIGHT, in_order, "order"), svg.stretched(CHART_HEIGHT, by_side, "spread"))
-    labels = wide_labels(y, dimension, unit)
     picture = svg.wide(CHART_HEIGHT, f"Samples of {row.title}. {'; '.join(ranges)}", labels, plots)
     return Markup('{}<p class="key">{}</p>').format(picture, words)
 
@@ -233,14 +233,11 @@ def spread_out(heights: Sequence[float], middle: float, reach: float) -> list[tu
     ]
 
 
-def wide_grid(y: Scale, dimension: Dimension, unit: str) -> list[Markup]:
-    """Return the lines at round values of a stretched picture."""
-    return [svg.line("grid", 0, at, svg.ACROSS, at) for at, _ in _round_values(y, dimension, unit)]
-
-
-def wide_labels(y: Scale, dimension: Dimension, unit: str) -> list[Markup]:
-    """Return those values, left of a stretched picture."""
-    return [svg.text(LEFT - 6, at + 4, words, "end") for at, words in _round_values(y, dimension, unit)]
+def wide_axis(y: Scale, dimension: Dimension, unit: str = "") -> tuple[Markup, list[Markup]]:
+    """Return the lines at round values of a stretched picture, and those values to its left."""
+    values = list(_round_values(y, dimension, unit))
+    labels = [svg.text(LEFT - 6, at + 4, words, "end") for at, words in values]
+    return svg.rules("grid", [at for at, _ in values]), labels
 
 
 def from_zero(low: float, high: float) -> tuple[float, float]:

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
@@ -29,9 +29,10 @@ from perfflow.report.html.charts import (
     memory_figures,
 )
 from perfflow.report.html.elements import Drawings, Filter, anchor, joined, span_html, table_html
-from perfflow.report.html.flame import flame_graphs
+from perfflow.report.html.flame import ProfileCosts, flame_graphs, graph_of, in_order
 from perfflow.report.page import Page, ProfileTable, page_of
 from perfflow.report.rows import ComparisonLine
+from perfflow.report.same_function import Joined
 from perfflow.report.sanitize import visible
 from perfflow.report.table import Span, Table, TextKind, mark, name, table
 from perfflow.report.template import Writer
@@ -147,7 +148,7 @@ MOST_ROWS = 2500
 """Most rows of one table. It is more than in Markdown, since tables can be filtered here."""
 MOST_CHARTS = 24
 """Most pictures of growths, and of code layouts."""
-MOST_SAMPLES, MOST_DRAWN = 2000, 50_000
+MOST_SAMPLES, MOST_DRAWN = 2000, 100_000
 """Most samples of one picture, and of all pictures together, since each takes about 50 bytes of the page."""
 FIRST_PARTS = 2
 """Parts that are open from the start if nothing is compared."""
@@ -158,7 +159,7 @@ def render(result: Result, order: TakingOrder, profiles: Sequence[StackProfile] 
 
     Equal arguments give equal bytes.
     """
-    page = page_of(result, MOST_ROWS)
+    page = replace(page_of(result, MOST_ROWS), pair=True)
     kind = "Performance Analysis" if page.template == "analysis" else "Performance Report"
     head = Head(kind, page.component, f"{page.workflow}, run {page.run_id}", result.verdict or "none")
     writer = _ReportWriter(page, result, order, profiles)
@@ -189,10 +190,19 @@ class _ReportWriter(HtmlWriter):
                 bars = [charts.effect_bar(row.source, accept) for row in page.ledger.tries]
                 return table_html(table, Drawings("Effect and threshold", bars, 3))
             case ProfileTable():
-                bars = [charts.share_bar(spot.before, spot.after) for spot in what.spots]
+                spots = [(what.benchmark, what.source, spot.location) for spot in what.spots]
                 two_sided = any(spot.before is not None and spot.after is not None for spot in what.spots)
                 title = page.profiled_sides.capitalize() if two_sided else "Share of the profile"
-                return table_html(table, Drawings(title, bars, 4))
+                drawn = [
+                    flame + charts.share_bar(spot.before, spot.after)
+                    for flame, spot in zip(self._flames(spots), what.spots, strict=True)
+                ]
+                return table_html(table, Drawings(title, drawn, 4))
+            case Joined():
+                return self._with_flames(table, [(what.benchmark, "", row.function) for row in what.rows])
+            case "functions" if page.findings.blame:
+                shown = page.findings.blame.functions.shown
+                return self._with_flames(table, [(row.benchmark, row.tool, row.function) for row in shown])
         return table_html(table)
 
     def _part(self, title: str, body: str) -> str:
@@ -211,7 +221,26 @@ class _ReportWriter(HtmlWriter):
             return self._block(joined(list(self._pictures(name))))
         if name == "change":
             return charts.forest_bar(row, self._criteria.thresholds_of(row.operation, row.source.metric), self._top)
+        if name == "flame":
+            return self._flames([(row.operation, "", "")])[0]
         return self._samples(row.source)
+
+    @cached_property
+    def _profiled(self) -> list[ProfileCosts]:
+        kinds = ("regressed", "improved")
+        changed = [row.name for kind in kinds for row in self._result.benchmarks if row.decision == kind]
+        return in_order(self._profiles, changed)
+
+    def _flames(self, spots: Iterable[tuple[str, str, str]]) -> list[Markup]:
+        """Return a link to the flame graph of each benchmark, tool ('' for any) and function, '' if there is none."""
+        graphs = [(graph_of(self._profiled, benchmark, tool), function) for benchmark, tool, function in spots]
+        link = Markup('<a href="#{}" data-find="{}">flame graph</a>')
+        return [link.format(graph, visible(function)) if graph else Markup("") for graph, function in graphs]
+
+    def _with_flames(self, table: Table, spots: Sequence[tuple[str, str, str]]) -> Markup:
+        """Return a table of functions with links to flame graphs in its last column."""
+        links = self._flames(spots)
+        return table_html(table, Drawings("In the stacks", links, len(table.columns)) if any(links) else None)
 
     @cached_property
     def _top(self) -> float:
@@ -247,9 +276,7 @@ class _ReportWriter(HtmlWriter):
             case "roofline":
                 yield charts.roofline_chart(result)
             case "flames" if self._profiles:
-                kinds = ("regressed", "improved")
-                changed = [row.name for kind in kinds for row in result.benchmarks if row.decision == kind]
-                yield from flame_graphs(self._profiles, changed)
+                yield from flame_graphs(self._profiled, page.side_names)
 
 
 def _profile_files(result: Result) -> Table | None:

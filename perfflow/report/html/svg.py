@@ -89,6 +89,11 @@ def path(kind: str, points: Sequence[tuple[float, float]], tips: Iterable[str] =
     return _element(f'<path class="{kind}" d="M{drawn}"{_tips(tips)}/>')
 
 
+def rules(kind: str, heights: Iterable[float]) -> Markup:
+    """Return lines across a stretched picture, in one element."""
+    return _element(f'<path class="{kind}" d="{"".join([f"M0 {_number(y)}H{ACROSS:g}" for y in heights])}"/>')
+
+
 def strokes(kind: str, ends: Iterable[tuple[float, float, float]]) -> Markup:
     """Return vertical lines, each given as x, y, y, in one element, since a picture may have hundreds."""
     return _element(f'<path class="{kind}" d="{"".join([f"M{x:.4g} {y1:.4g}V{y2:.4g}" for x, y1, y2 in ends])}"/>')
