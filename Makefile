@@ -18,8 +18,8 @@ test:
 	sh scripts/test
 
 docs:
-	[ -x .venv/bin/mkdocs ] || sh scripts/install docs
-	.venv/bin/mkdocs build --strict --quiet
+	.venv/bin/python -c 'import material, pymdownx' 2>/dev/null || sh scripts/install docs
+	NO_MKDOCS_2_WARNING=1 .venv/bin/mkdocs build --strict --quiet
 
 reference:
 	.venv/bin/python -m scripts.reference_tables

@@ -20,6 +20,7 @@ import pytest
 from hypothesis import settings
 
 from tests.cli.fork_server import be_brief
+from tests.report.browser import Browser, browser
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -111,6 +112,16 @@ def pytest_collection_finish() -> None:
     """Let what was collected be left out of each search for garbage."""
     gc.freeze()
     gc.enable()
+
+
+@pytest.fixture(scope="module")
+def shown(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    """Yield one browser for all tests of a file, none of whose pages may complain."""
+    if not shutil.which("chromium"):
+        pytest.skip("chromium is not on PATH")
+    with browser(tmp_path_factory.mktemp("profile")) as found:
+        yield found
+        assert found.complaints == []
 
 
 def _send_at_once(config: pytest.Config) -> None:

@@ -59,8 +59,13 @@ def test_the_adapter_of_the_manual_uses_only_public_names() -> None:
     }
 
 
-def test_changelog_says_something_of_the_current_version() -> None:
-    assert f"## {VERSION}" in (PACKAGE.parent / "CHANGELOG.md").read_text()
+def test_the_changelog_begins_with_what_breaks_in_the_current_version() -> None:
+    page = (PACKAGE.parent / "CHANGELOG.md").read_text()
+    newest, *earlier = re.findall(r"^## (.*)\n\n(.*)", page, re.MULTILINE)
+    if newest[0] == "Unreleased":
+        newest, *_ = earlier
+    assert re.fullmatch(rf"{re.escape(VERSION)} \(\d{{4}}-\d\d-\d\d\)", newest[0])
+    assert newest[1] == "### What breaks"
 
 
 SIZE = runpy.run_path(str(PACKAGE.parent / "scripts" / "size.py"))

@@ -1,4 +1,4 @@
-"""The built wheel, in a virtual environment of its own and away from the source tree, does the whole job."""
+"""The wheel, built from the source distribution, does the whole job in a virtual environment of its own."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tarfile
 import venv
 from pathlib import Path
 
@@ -14,10 +15,12 @@ import pytest
 
 from perfflow.library import search_path
 from perfflow.model.version import VERSION, checked_out
+from tests.repositories import git
 from tests.tools.lines_adapter import ADAPTER, GOOD
 
 ROOT = Path(__file__).parents[1]
 FILES = Path(__file__).with_name("wheel")
+UV = shutil.which("uv", path=str(Path(sys.executable).parent))
 API = """\
 import perfflow, pathlib
 assert perfflow.load("latest").verdict == "fail"
@@ -27,16 +30,23 @@ print((pathlib.Path(perfflow.__file__).parent / "py.typed").is_file())
 
 
 @pytest.fixture(scope="module")
-def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def packages(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the source distribution, and the wheel that was built from it."""
+    folder = tmp_path_factory.mktemp("packages")
+    build = [sys.executable, "-m", "build", *(["--installer", "uv"] if UV else []), "--outdir", str(folder), str(ROOT)]
+    done = subprocess.run(build, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+    return folder
+
+
+@pytest.fixture(scope="module")
+def program(packages: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    wheel = next(packages.glob("perfflow_cli-*.whl"))
     folder = tmp_path_factory.mktemp("wheel")
-    pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
-    subprocess.run([*pip, "wheel", "--no-deps", "--wheel-dir", str(folder), str(ROOT)], check=True)
-    wheel = next(folder.glob("perfflow_cli-*.whl"))
     venv.create(folder / "venv")
     python = folder / "venv" / "bin" / "python"
     # For the dependencies uv takes two seconds, and pip twenty.
-    uv = shutil.which("uv", path=str(Path(sys.executable).parent))
-    install = [uv, "pip", "install", "--quiet"] if uv else [*pip, "install"]
+    install = [UV, "pip", "install", "--quiet"] if UV else [sys.executable, "-m", "pip", "--quiet", "install"]
     subprocess.run([*install, "--python", str(python), str(wheel)], check=True)
     return folder / "venv" / "bin" / "perfflow"
 
@@ -66,6 +76,27 @@ def test_the_wheel_names_the_commit_that_it_was_built_from(program: Path, tmp_pa
     assert len(commit) == 7
     shown = run(program, "--version", cwd=tmp_path).stdout
     assert shown.replace("+dirty", "") == f"perfflow {VERSION} ({commit})\n"
+
+
+def test_the_source_distribution_has_what_git_tracks(packages: Path) -> None:
+    with tarfile.open(next(packages.glob("*.tar.gz"))) as archive:
+        packed = {name.partition("/")[2] for name in archive.getnames()}
+    # What belongs to a host of repositories, and to the clone itself.
+    apart = (".ci/", ".pre-commit", ".github/", ".gitignore")
+    tracked = git(ROOT, "ls-files", "-z").split("\0")[:-1]
+    assert {name for name in tracked if not name.startswith(apart)} - packed == set()
+
+
+@pytest.mark.long  # profiles with perf, massif, py-spy and cProfile
+def test_the_example_of_the_source_distribution_runs_with_the_wheel(
+    packages: Path, program: Path, tmp_path: Path
+) -> None:
+    with tarfile.open(next(packages.glob("*.tar.gz"))) as archive:
+        archive.extractall(tmp_path, filter="data")
+    (unpacked,) = tmp_path.iterdir()
+    done = run(program, "run", "workflows/cli-command.yaml", cwd=unpacked)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("✓ PASS  Command-line example"), done.stdout
 
 
 def test_the_wheel_has_its_schema_and_lists_its_tools(program: Path, tmp_path: Path) -> None:

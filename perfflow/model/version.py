@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os.path
 
-VERSION = "0.1.0"
+VERSION = "0.2.0"
 DISTRIBUTION = "perfflow-cli"
 COMMIT = "commit.txt"
 """File with the commit, in the folder of built packages."""
@@ -17,7 +17,7 @@ _MARK = f'name = "{DISTRIBUTION}"'
 
 
 def described() -> str:
-    """Return the version and the commit, ``0.1.0 (abc1234)``, or the version alone if the commit is unknown.
+    """Return the version and the commit, ``0.2.0 (abc1234)``, or the version alone if the commit is unknown.
 
     A package has the commit from its build, ``abc1234+dirty`` if files were changed; a clone reads it from ``.git``. No
     program is started. Changes in a clone are not detected, because git would take longer than everything else.

@@ -5,6 +5,7 @@ The row types are here, so that every format renders the same rows. The store ho
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -12,12 +13,13 @@ from enum import StrEnum
 from perfflow.model.criteria import Thresholds
 from perfflow.model.metrics import METRICS, in_words, is_exact
 from perfflow.model.units import Dimension, column_unit, common_unit, format_change, format_interval, format_quantity
-from perfflow.report.table import NOTHING, Column, Table, TextKind, Tone, mark, name, table, value, words
+from perfflow.report.table import NOTHING, Cell, Column, Span, Table, TextKind, Tone, mark, name, table, value, words
 from perfflow.report.text_table import sparkline
 from perfflow.store.history.database import StoredSeries, StoredValue
 from perfflow.verdict.decide import IDENTICAL_FLOOR
 
 SPARKS = 24
+_COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 _BY_UNIT = {dimension.base_unit: dimension for dimension in Dimension if dimension is not Dimension.RATIO}
 
 
@@ -138,8 +140,12 @@ def _suspicion_cells(row: SuspicionRow, units: Mapping[Dimension, str]) -> list[
     ]
 
 
-def changes(rows: Sequence[ChangeRow], *, of_one: bool = False) -> Table:
-    """Return a row for each change, the newest first. ``of_one``: all belong to one series, named above the table."""
+def changes(rows: Sequence[ChangeRow], skipped: int = 0, links: Sequence[str] = ()) -> Table:
+    """Return a row for each change. ``links``: pages of all benchmarks that changed at the same time.
+
+    ``skipped``: the number of first columns that are left out, since the benchmark, or benchmark and metric, are beside
+    or above the table.
+    """
     columns = [
         name("Benchmark"),
         Column("Metric", TextKind.NAME),
@@ -149,13 +155,12 @@ def changes(rows: Sequence[ChangeRow], *, of_one: bool = False) -> Table:
         Column("Commits", TextKind.NAME, rank=2),
         words("To find the commit"),
     ]
-    first = 2 if of_one else 0
     units = _units((row.series, level) for row in rows for level in (row.before, row.after))
-    cells = (_change_cells(row, units)[first:] for row in rows)
-    return table(columns[first:], cells, tones=[row.shift.tone for row in rows])
+    cells = (_change_cells(row, units, to)[skipped:] for row, to in zip(rows, links or [""] * len(rows), strict=True))
+    return table(columns[skipped:], cells, tones=[row.shift.tone for row in rows])
 
 
-def _change_cells(row: ChangeRow, units: Mapping[Dimension, str]) -> list[str]:
+def _change_cells(row: ChangeRow, units: Mapping[Dimension, str], to: str) -> list[Cell]:
     levels, dimension = (row.before, row.after), dimension_of(row.series)
     unit = units[dimension] or common_unit(levels, dimension)
     return [
@@ -163,7 +168,7 @@ def _change_cells(row: ChangeRow, units: Mapping[Dimension, str]) -> list[str]:
         in_words(row.series.metric),
         " → ".join(quantity(level, row.series, unit) for level in levels),
         format_interval(*row.change),
-        row.shift.since[:10],
+        (Span(row.shift.since[:10], TextKind.VALUE, to),),
         row.range or row.shift.revision[:9] or NOTHING,
         "; ".join(filter(None, (row.shift.remark, row.kind, row.bisect))),
     ]
@@ -174,7 +179,8 @@ class Followed:
     """A series with its points in the order of the code, and its changes.
 
     ``at`` are the first points after each change, ``shifts`` the changes. ``levels`` are the stretches between changes:
-    first point, the point after the last, and the level in base units.
+    first point, the point after the last, and the level in base units. ``drifts`` are slow changes: first and last
+    point, and the values there.
     """
 
     series: StoredSeries
@@ -184,10 +190,54 @@ class Followed:
     levels: Sequence[tuple[int, int, float]]
     is_flaky: bool
     apart: str = ""
+    drifts: Sequence[tuple[int, int, float, float]] = ()
 
 
-def site_index(rows: Sequence[Followed]) -> Table:
-    """Return a row for each series with its newest value and last change, without the column of names and trends."""
+@dataclass(frozen=True)
+class ChangeOfMany:
+    """Everything that changed at the same commit: the changes with their series, and the page that shows them."""
+
+    shift: Shift
+    range: str
+    rows: Sequence[tuple[Followed, ChangeRow]]
+    path: str
+
+
+def site_changes(found: Sequence[ChangeOfMany]) -> Table:
+    """Return a row for each commit at which something changed, the newest first."""
+    columns = [
+        mark("Since"),
+        Column("Commits", TextKind.NAME, rank=2),
+        value("Series"),
+        value("Largest change"),
+        name("Benchmark"),
+    ]
+    cells = []
+    for item in found:
+        largest = _largest(item)
+        since: Cell = (Span(item.shift.since[:10], TextKind.VALUE, item.path),)
+        count = str(len(item.rows))
+        cells.append(
+            [
+                since,
+                item.range or item.shift.revision[:9] or NOTHING,
+                count,
+                format_change(largest.shift.change),
+                largest.series.benchmark,
+            ]
+        )
+    return table(columns, cells, tones=[_largest(item).shift.tone for item in found])
+
+
+def _largest(item: ChangeOfMany) -> ChangeRow:
+    return max((row for _, row in item.rows), key=lambda row: abs(row.shift.change))
+
+
+def site_index(rows: Sequence[Followed], links: Sequence[str]) -> Table:
+    """Return a row for each series with its newest value and last change, without the column of names and trends.
+
+    ``links``: the page of each last change, '' without one.
+    """
     columns = [
         Column("Metric", TextKind.NAME),
         value("Runs"),
@@ -197,24 +247,25 @@ def site_index(rows: Sequence[Followed]) -> Table:
     ]
     tones = [row.shifts[-1].shift.tone if row.shifts else Tone.STILL for row in rows]
     units = _units((row.series, row.points[-1].value) for row in rows)
-    return _remarked(columns, [_site_cells(row, units) for row in rows], tones)
+    return _remarked(columns, [_site_cells(row, units, to) for row, to in zip(rows, links, strict=True)], tones)
 
 
-def _remarked(columns: Sequence[Column], cells: Sequence[Sequence[str]], tones: Iterable[Tone]) -> Table:
+def _remarked(columns: Sequence[Column], cells: Sequence[Sequence[Cell]], tones: Iterable[Tone]) -> Table:
     """Return a table whose rows end with a remark; without a column of remarks if there are none."""
     remark = words("Remark") if any(row[-1] for row in cells) else None
     return table([*columns, remark], cells, tones=tones)
 
 
-def _site_cells(row: Followed, units: Mapping[Dimension, str]) -> list[str]:
+def _site_cells(row: Followed, units: Mapping[Dimension, str], to: str) -> list[Cell]:
     last, shift = row.points[-1], row.shifts[-1].shift if row.shifts else None
+    drift = "slow drift" if any(begin == row.at[-1] for begin, *_ in row.drifts) else ""
     return [
         in_words(row.series.metric),
         str(row.series.points),
         quantity(last.value, row.series, units[dimension_of(row.series)]),
-        shift.text if shift else NOTHING,
+        (Span(shift.text if shift else NOTHING, TextKind.VALUE, to),),
         last.order_date,
-        "; ".join(filter(None, (shift.remark if shift else "", row.apart, "flaky" if row.is_flaky else ""))),
+        "; ".join(filter(None, (shift.remark if shift else "", drift, row.apart, "flaky" if row.is_flaky else ""))),
     ]
 
 
@@ -276,8 +327,11 @@ def _index_cells(row: IndexRow, units: Mapping[Dimension, str]) -> list[str]:
     ]
 
 
-def runs(series: StoredSeries, points: Sequence[StoredValue], marks: Sequence[str]) -> Table:
-    """Return a row for each run of a series, the newest first; ``marks`` are remarks on the points, '' for none."""
+def runs(series: StoredSeries, points: Sequence[StoredValue], marks: Sequence[str], commits: str = "") -> Table:
+    """Return a row for each run of a series, the newest first; ``marks`` are remarks on the points, '' for none.
+
+    ``commits`` is what a commit follows in the address of its web page, '' if there is none.
+    """
     columns = [
         mark("Measured"),
         Column("Revision", TextKind.NAME),
@@ -291,10 +345,15 @@ def runs(series: StoredSeries, points: Sequence[StoredValue], marks: Sequence[st
     pairs = list(zip(points, marks, strict=True))
     shown = [number for point in points for number in (point.value, point.high)]
     unit = column_unit(shown, dimension_of(series)) or common_unit(shown, dimension_of(series))
-    return table(columns, [_run_cells(series, point, remark, unit) for point, remark in reversed(pairs)])
+    return table(columns, [_run_cells(series, point, remark, unit, commits) for point, remark in reversed(pairs)])
 
 
-def _run_cells(series: StoredSeries, point: StoredValue, remark: str, unit: str) -> list[str]:
+def page_of_commit(commits: str, revision: str) -> str:
+    """Return the address of the web page of a commit; '' if there is none."""
+    return f"{commits}{revision}" if commits and _COMMIT.fullmatch(revision) else ""
+
+
+def _run_cells(series: StoredSeries, point: StoredValue, remark: str, unit: str, commits: str) -> list[Cell]:
     known = point.low is not None and point.high is not None
     ends = [quantity(end or 0.0, series, unit) for end in (point.low, point.high)] if known else ["", ""]
     remarks = [
@@ -305,7 +364,7 @@ def _run_cells(series: StoredSeries, point: StoredValue, remark: str, unit: str)
     ]
     return [
         (point.started or point.committed)[:16].replace("T", " "),
-        point.revision[:9] or NOTHING,
+        (Span(point.revision[:9] or NOTHING, TextKind.NAME, page_of_commit(commits, point.revision)),),
         point.branch or NOTHING,
         quantity(point.value, series, unit),
         f"[{ends[0]}, {ends[1]}]" if known else NOTHING,

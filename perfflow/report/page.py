@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import json
 import shlex
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate, chain, islice
@@ -45,6 +46,7 @@ from perfflow.report.kernels import Kernels, Roofline, kernels_of, roofline_of
 from perfflow.report.outcomes import FLAGS
 from perfflow.report.requirements import STATUS_SYMBOLS, RequirementLine, requirement_of
 from perfflow.report.rows import (
+    MATTERS,
     ComparisonLine,
     FigureLine,
     comparison_of,
@@ -151,11 +153,25 @@ class Page:
     counts: Mapping[str, int]
     others: Mapping[str, int]
     """Number of rows left out of each long table, by the table's name."""
+    pair: bool = False
+    """Whether profiles call the sides what all other tables call them, as in report.html."""
 
     @property
     def opening(self) -> tuple[str, ...]:
         """The evidence if it is short enough for the start of a report, else ()."""
         return self.evidence if len(self.evidence) <= MOST_OPENING else ()
+
+    @property
+    def forest(self) -> Sequence[ComparisonLine]:
+        """The deciding rows whose change is known: those that matter most first, then the largest changes."""
+        known = [(row, row.source.change.value) for row in self.comparisons if row.decides and row.source.change]
+        found = [(MATTERS.index(row.group), -abs(change), row) for row, change in known if change is not None]
+        return [row for *_, row in sorted(found, key=lambda item: item[:2])]
+
+    @property
+    def groups(self) -> Mapping[str, int]:
+        """The number of those rows in each group of `MATTERS` that has any."""
+        return Counter(row.group for row in self.forest)
 
     @property
     def sides_titles(self) -> tuple[str, str]:
@@ -168,7 +184,7 @@ class Page:
     @property
     def profiled_sides(self) -> str:
         """The names of both sides in titles about profiles."""
-        return "base → head" if self.gated else "before → after"
+        return " → ".join(self.side_names.values()) if self.gated or self.pair else "before → after"
 
     @property
     def side_names(self) -> Mapping[str, str]:

@@ -64,6 +64,16 @@ class ComparisonLine:
     """The action threshold as a relative change; None for a metric without a direction."""
     tone: Tone
 
+    @property
+    def group(self) -> str:
+        """The group of a deciding row, one of `MATTERS`."""
+        word = self.source.level if self.source.level in ("action", "concern") else self.source.decision
+        return word if word in MATTERS else "unproven"
+
+
+MATTERS = ("action", "concern", "unproven", "regressed", "improved", "same")
+"""The groups of compared rows, those that matter most first: ``regressed`` are small regressions."""
+
 
 @dataclass(frozen=True)
 class FigureLine:

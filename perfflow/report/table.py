@@ -41,10 +41,11 @@ class Tone(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A part of a cell whose kind differs from its column's."""
+    """A part of a cell whose kind differs from its column's; ``to`` is where a page links it, '' for nowhere."""
 
     text: str
     kind: TextKind
+    to: str = ""
 
 
 @dataclass(frozen=True, slots=True)

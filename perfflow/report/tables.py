@@ -344,12 +344,12 @@ def kernels(of_gpu: Kernels, left_out: int = 0) -> Table:
     return table(columns, cells, left_out)
 
 
-def stalls(rows: Iterable[StallRow], *, two_sided: bool, left_out: int = 0) -> Table:
+def stalls(page: Page, rows: Iterable[StallRow], *, two_sided: bool, left_out: int = 0) -> Table:
     """Return the stall reasons of the kernels' warps."""
     columns = [
         name("Kernel"),
         name("Reason"),
-        value("Share before → after" if two_sided else "Share"),
+        value(f"Share {page.profiled_sides}" if two_sided else "Share"),
         words("Meaning"),
         words("How to lower it"),
     ]
@@ -514,7 +514,7 @@ def _stalls(page: Page) -> Table | None:
     found = page.kernels
     if not found or not found.stalls.shown:
         return None
-    return stalls(found.stalls.shown, two_sided=found.two_sided, left_out=page.others.get("stalls", 0))
+    return stalls(page, found.stalls.shown, two_sided=found.two_sided, left_out=page.others.get("stalls", 0))
 
 
 def _gpus(page: Page) -> Table | None:

@@ -346,11 +346,11 @@ def _confirmations(series: MetricSeries, metric: Metric, share: float) -> Iterat
         part = _part(series, number)
         baseline, candidate = ([item.value for item in part.readings(side)] for side in Side)
         pairs = min(len(baseline), len(candidate))
-        if pairs == 0 or min(*baseline, *candidate) <= 0:
-            yield Confirmation(pairs, _UNKNOWN, 1.0, before)
-            continue
         few = series.design == Design.FEW
         blocks = (FEW_MORE,) * (pairs // FEW_MORE)
+        if pairs < (FEW_MORE if few else 1) or min(*baseline, *candidate) <= 0:
+            yield Confirmation(pairs, _UNKNOWN, 1.0, before)
+            continue
         if few:
             baseline, candidate = baseline[: sum(blocks)], candidate[: sum(blocks)]
         invert: Invert = partial(permutation_interval, blocks=blocks) if few else paired_interval
@@ -393,7 +393,9 @@ def _change(series: MetricSeries, metric: Metric, share: float, statistic: str =
         if not math.isfinite(interval.low):
             return _UNKNOWN, None, (_TOO_FEW,)
     else:
-        blocks = blocks_of(len(baseline)) if series.design == Design.FEW else (len(baseline),)
+        # One side may lack readings that some of its runs did not give.
+        runs = min(len(baseline), len(candidate))
+        blocks = blocks_of(runs) if series.design == Design.FEW else (runs,)
         few = partial(permutation_interval, blocks=blocks)
         in_random_order = series.design in (Design.FEW, Design.FEW_LAYOUTS)
         invert: Invert = few if in_random_order else paired_interval

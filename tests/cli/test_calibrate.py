@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 
 from perfflow.machine.lock import machine_alone
+from perfflow.model.version import VERSION
 from perfflow.report.sanitize import cells
 from tests.cli.shell import perfflow, start, write
 from tests.long import rest_long
@@ -86,7 +87,7 @@ def test_each_step_is_compared_with_itself_and_what_is_found_is_kept(tmp_path: P
     assert judged[0]["why"]
     assert found["count", ""]["exact"]
     for entry in said["entries"]:
-        assert (entry["workflow"], entry["params"], entry["version"]) == ("demo", {"size": 10}, "0.1.0")
+        assert (entry["workflow"], entry["params"], entry["version"]) == ("demo", {"size": 10}, VERSION)
     # The folder in which the steps ran is removed. The runs are kept.
     names = {path.suffix: path.name for path in (tmp_path / ".perfflow" / "calibration").iterdir()}
     assert set(names) == {".json", ".html"}

@@ -19,8 +19,9 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from perfflow.cli.main import main
-from perfflow.jobs.publish import github_api
-from perfflow.jobs.publish.github_api import GitHub, RefusedError
+from perfflow.jobs.publish import http_request
+from perfflow.jobs.publish.github_api import GitHub
+from perfflow.jobs.publish.http_request import RefusedError
 from perfflow.model.result import Result
 from perfflow.report.payloads.comment import comment, marker
 from perfflow.store.result_file import to_text
@@ -102,7 +103,7 @@ class Hub:
         argv = ["publish", "github", "--run", str(self.folder / "perf.json"), *words]
         out, err = StringIO(), StringIO()
         with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(err):
-            patch.setattr(github_api, "_PAUSES", SHORT)
+            patch.setattr(http_request, "PAUSES", SHORT)
             for name, value in self._env().items():
                 patch.setenv(name, value)
             with pytest.raises(SystemExit) as ended:
@@ -334,8 +335,8 @@ def test_a_comment_whose_answer_is_lost_is_not_made_twice(hub: Hub) -> None:
 def api(monkeypatch: pytest.MonkeyPatch) -> type[GitHub]:
     """The API client with short pauses and time limits."""
     monkeypatch.setenv("no_proxy", "127.0.0.1")
-    monkeypatch.setattr(github_api, "_PAUSES", SHORT)
-    monkeypatch.setattr(github_api, "_TIMEOUT", 0.3)
+    monkeypatch.setattr(http_request, "PAUSES", SHORT)
+    monkeypatch.setattr(http_request, "TIMEOUT", 0.3)
     return GitHub
 
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from itertools import groupby
 
 from perfflow.report.history_tables import ChangeRow, Followed, Shift
-from perfflow.report.html.history_site import render_benchmark, render_index
+from perfflow.report.html.history_site import changes_of_many, render_benchmark, render_change, render_index
 from perfflow.report.table import Tone
 from perfflow.store.history.database import StoredSeries, StoredValue
 
@@ -46,4 +46,5 @@ def site(project: str, found: Sequence[Followed]) -> dict[str, str]:
     """Return the text of each page by its path, the index first."""
     of_benchmark = groupby(sorted(found, key=lambda item: item.series.benchmark), lambda item: item.series.benchmark)
     pages = [render_benchmark(project, list(own)) for _, own in of_benchmark]
-    return dict([render_index(project, found), *pages])
+    changes = [render_change(project, item) for item in changes_of_many(found)]
+    return dict([render_index(project, found), *pages, *changes])

@@ -214,7 +214,7 @@ def test_a_large_pair_is_small_and_gives_the_same_bytes() -> None:
 
 def test_only_some_profiles_are_drawn_those_that_changed_first() -> None:
     found = [profile(BOTH, benchmark=f"b{number}") for number in range(flame.MOST_GRAPHS + 3)]
-    parts = list(flame.flame_graphs(found, ["b7"]))
+    parts = list(flame.flame_graphs(flame.in_order(found, ["b7"])))
     said = str(parts[0])
     assert "<code>b7</code>" in said
     assert "3 more profiles" in page(result(), found).text()
@@ -224,6 +224,9 @@ def opened(shown: Browser, folder: Path, profiles: Sequence[StackProfile], **how
     file = folder / "report.html"
     file.write_text(document.render(result(), NOWHERE, profiles))
     shown.open(file, **how)
+    shown.run("document.querySelector('.flame').closest('.part').open = true")
+    if how.get("scripts", True):
+        shown.settle()
 
 
 MATCHED = "document.querySelector('.matched').textContent"
@@ -271,7 +274,7 @@ def test_keys_alone_zoom_search_and_reset(shown: Browser, tmp_path: Path) -> Non
     assert shown.run(MATCHED) == "87.5% matched in 2 frames"
     shown.press("Enter")
     assert shown.run("document.activeElement.tagName") == "CANVAS"
-    assert details(shown, "b: before 0 ns, 0.0%; after 80.0 µs, 50.0%; change +80.0 µs")
+    assert details(shown, "b: baseline 0 ns, 0.0%; candidate 80.0 µs, 50.0%; change +80.0 µs")
     shown.press("Enter")
     assert shown.run("document.querySelector('figure.flame').dataset.zoomed") == "b"
     shown.press("ArrowUp", "ArrowUp")
@@ -281,10 +284,42 @@ def test_keys_alone_zoom_search_and_reset(shown: Browser, tmp_path: Path) -> Non
     shown.press("ArrowLeft")
     assert details(shown, "c: ")
     shown.press("ArrowLeft", "ArrowLeft")
-    assert details(shown, "a: before 80.0 µs, 80.0%; after 60.0 µs, 37.5%")
+    assert details(shown, "a: baseline 80.0 µs, 80.0%; candidate 60.0 µs, 37.5%")
     shown.press("Escape", "Escape")
     assert shown.run(MATCHED) == ""
-    assert details(shown, "all: before 100 µs")
+    assert details(shown, "all: baseline 100 µs")
+
+
+def test_both_sides_are_above_each_other_and_zoom_together(shown: Browser, tmp_path: Path) -> None:
+    opened(shown, tmp_path, both(BOTH, {("main", "a", "b"): 60, ("main", "d", "b"): 80, ("main", "c"): 20}))
+    titles = "Array.from(document.querySelectorAll('.flame .pane'), (each) => each.textContent)"
+    assert shown.run(titles) == ["candidate: 160 µs", "baseline: 100 µs"]
+    heights = "Array.from(document.querySelectorAll('.flame canvas'), (each) => each.clientHeight)"
+    assert shown.run(heights) == [4 * 18, 4 * 18]
+    # A click into `c` of the baseline, at its right end, zooms both to it, and it calls nothing.
+    box = "document.querySelectorAll('.flame canvas')[1].getBoundingClientRect()"
+    x, y = shown.run(
+        f"document.querySelectorAll('.flame canvas')[1].scrollIntoView(), [{box}.right - 3, {box}.top + 40]"
+    )
+    for kind in ("mousePressed", "mouseReleased"):
+        shown.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
+    assert shown.run("document.querySelector('figure.flame').dataset.zoomed") == "c"
+    assert shown.run(heights) == [3 * 18, 3 * 18]
+    shown.run(CHOOSE.format(0, "before"))
+    assert shown.run(titles) == ["baseline: 100 µs", "candidate: 160 µs"]
+
+
+def test_a_hotspot_is_one_click_away_from_its_frame(shown: Browser, tmp_path: Path) -> None:
+    """The link opens the folded graph and selects the widest frame of the function."""
+    opened(shown, tmp_path, both({("main", "parse_object"): 60}, {("main", "parse_object"): 90}))
+    shown.run("for (const each of document.querySelectorAll('.part')) each.open = each.querySelector('[data-find]')")
+    (link,) = json.loads(
+        shown.run("JSON.stringify([...document.querySelectorAll('a[data-find=parse_object]')].map((a) => a.hash))")
+    )
+    shown.run("document.querySelector('a[data-find=parse_object]').click()")
+    shown.settle()
+    assert shown.run(f"document.querySelector('{link} canvas').checkVisibility()")
+    assert details(shown, "parse_object: baseline 60.0 µs, 100.0%; candidate 90.0 µs")
 
 
 def test_matches_inside_of_matches_count_once(shown: Browser, tmp_path: Path) -> None:

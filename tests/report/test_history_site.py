@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import subprocess
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
@@ -13,9 +14,11 @@ from perfflow.jobs.history import site
 from perfflow.jobs.history.collect import opened
 from perfflow.jobs.history.trends import HistoryFilter
 from perfflow.model.errors import UserError
+from perfflow.report.history_tables import ChangeRow, Followed, Shift
 from perfflow.report.html.history_site import path_of as site_path
+from perfflow.report.table import Tone
 from perfflow.store.history.summary import RunSummary
-from tests.report.histories import changed, quiet
+from tests.report.histories import a_point, a_series, changed, quiet
 from tests.report.histories import site as site_of
 from tests.report.results import HOSTILE
 from tests.report.test_html import checked
@@ -39,10 +42,10 @@ def build(folder: Path, name: str = "site", **asked: str) -> int:
 
 def test_an_index_and_a_page_for_each_benchmark() -> None:
     pages = site_of("project", [changed("parse/a b", 80), quiet("parse a/b"), quiet("write", 1)])
-    assert len(pages) == 4
+    assert len(pages) == 5
     index = pages["index.html"]
-    links = re.findall(r'<a href="(benchmarks/[^"]+)"', index)
-    assert sorted(links) == sorted(set(pages) - {"index.html"})
+    links = re.findall(r'<a href="((?:benchmarks|changes)/[^"]+)"', index)
+    assert set(links) == set(pages) - {"index.html"}
     assert "+20.0% since 2026-03-05" in index
     (page,) = (text for path, text in pages.items() if path.startswith("benchmarks/parse-a-b") and "aaa..bbb" in text)
     assert 'href="../index.html"' in page
@@ -63,7 +66,7 @@ def test_no_name_breaks_a_page(name: str) -> None:
         assert re.fullmatch(r"[A-Za-z0-9./-]+", path), path
         assert not PurePosixPath(path).is_absolute()
         assert ".." not in path
-        checked(text, links=r"\.\./index\.html|benchmarks/[A-Za-z0-9-]+\.html")
+        checked(text, links=r"\.\./index\.html|(\.\./)?(benchmarks|changes)/[A-Za-z0-9-]+\.html")
 
 
 def test_an_empty_history_has_an_index() -> None:
@@ -87,6 +90,59 @@ def test_a_folder_is_written_again_and_another_is_left_alone(tmp_path: Path) -> 
     with pytest.raises(UserError, match="the folder has other files"):
         build(tmp_path, "other")
     assert mine.read_text() == thesis.read_text() == "x"
+
+
+def test_what_changed_at_one_commit_is_on_one_page(tmp_path: Path) -> None:
+    """Two series change at the same commit; the page goes when the change is no longer in the history."""
+    noise = [0.002 * ((number * 7) % 5) for number in range(28)]
+    stored(
+        tmp_path,
+        *(summary(n, (1.0 if n < 14 else 1.5) + noise[n], started=f"2026-01-{n + 1:02}T00:00:00Z") for n in range(28)),
+    )
+    assert build(tmp_path) == 4
+    (page,) = (tmp_path / "site" / "changes").iterdir()
+    text = page.read_text()
+    assert set(re.findall(r'href="\.\./(benchmarks/b\d)-', text)) == {"benchmarks/b0", "benchmarks/b1"}
+    for name in ("index.html", *(f"benchmarks/{path.name}" for path in (tmp_path / "site" / "benchmarks").iterdir())):
+        assert f"changes/{page.name}" in (tmp_path / "site" / name).read_text()
+    for link in re.findall(r'href="([^"#]+)"', text):
+        assert (page.parent / link).is_file()
+    assert build(tmp_path, metric="rss") == 1
+    assert list((tmp_path / "site" / "changes").iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("remote", "address"),
+    [
+        ("https://token:secret@example.org/owner/name.git", "https://example.org/owner/name/commit/"),
+        ("git@example.org:owner/name.git", "https://example.org/owner/name/commit/"),
+        ("ssh://git@example.org:2222/group/owner/name", "https://example.org/group/owner/name/commit/"),
+        ("../elsewhere", ""),
+        ("file:///srv/name.git", ""),
+        ("javascript:alert(1)", ""),
+    ],
+)
+def test_commits_are_links_to_the_pages_of_the_remote(tmp_path: Path, remote: str, address: str) -> None:
+    subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
+    subprocess.run(["git", "-C", str(tmp_path), "remote", "add", "origin", remote], check=True)
+    build(stored(tmp_path, summary(1), summary(2)))
+    page = next((tmp_path / "site" / "benchmarks").iterdir()).read_text()
+    wanted = [f"{address}{number:040x}" for number in (2, 1)] if address else []
+    assert re.findall(r'href="([^"#.][^"]*)"', page) == wanted
+
+
+def test_a_slow_drift_is_a_sloped_line_and_a_remark() -> None:
+    points = [a_point(at, 1.0 + 0.01 * at) for at in range(40)]
+    series, shift = a_series("drifts"), Shift(0.2, "2026-01-11T03:00:00Z", "d" * 40, Tone.BAD)
+    row = ChangeRow(series, 1.1, 1.3, (0.2, 0.2, 0.2), shift, "slow drift", "", "")
+    drift = Followed(series, points, [10], [row], [(0, 10, 1.05)], is_flaky=False, drifts=[(10, 30, 1.1, 1.3)])
+    pages = site_of("p", [drift])
+    ((left, foot, right, top),) = re.findall(
+        r'class="drift" d="M([\d.]+) ([\d.]+)L([\d.]+) ([\d.]+)"', pages[site_path("drifts")]
+    )
+    assert float(left) < float(right)
+    assert float(foot) > float(top)
+    assert "slow drift" in pages["index.html"]
 
 
 def test_many_pages_made_by_several_processes_are_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,12 +6,15 @@ import base64
 import hashlib
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from html.parser import HTMLParser
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from benchmarks.profile_pair import large_pair
 from perfflow.model.result import Result
 from perfflow.model.stacks import StackProfile
 from perfflow.report import markdown, terminal
@@ -29,11 +32,21 @@ VOID = {"meta", "input", "path", "rect", "circle"}
 ELEMENTS = {
     *("html", "head", "meta", "title", "style", "body", "script", "a", "header", "nav", "main", "footer", "section"),
     *("h1", "h2", "h3", "p", "ul", "li", "div", "table", "thead", "tbody", "tr", "th", "td", "code", "pre", "strong"),
-    *("details", "summary", "figure", "figcaption", "span", "svg", "path", "rect", "circle", "text"),
+    *("details", "summary", "ol", "b", "figure", "figcaption", "span", "svg", "path", "rect", "circle", "text"),
 }
 ATTRIBUTES = {
     *("lang", "charset", "http-equiv", "content", "name", "class", "href", "id", "aria-label", "aria-labelledby"),
-    *("role", "aria-hidden", "tabindex", "scope", "data-filter"),
+    *(
+        "role",
+        "aria-hidden",
+        "tabindex",
+        "scope",
+        "data-filter",
+        "data-tips",
+        "data-find",
+        "open",
+        "preserveaspectratio",
+    ),
     *("type", "viewbox", "d", "x", "y", "width", "height", "cx", "cy", "r"),
 }
 RESULTS: dict[str, Callable[[], Result]] = (
@@ -151,6 +164,41 @@ def test_it_says_what_the_other_formats_say(kind: str) -> None:
 def test_what_stands_between_backticks_is_code(words: str, html: str) -> None:
     assert elements.span_html(Span(words, TextKind.WORDS)) == html
     assert elements.prose_html((Span("`a`", TextKind.VALUE),)) == "`a`"
+
+
+@pytest.mark.parametrize(
+    ("kind", "changes", "told"),
+    [
+        ("gated", {}, "git show 3fa2c1d"),
+        ("gated", {}, "Mend what failed: broken , same-output , see why"),
+        ("everything", {}, "Mend what failed: gone , tests , see why"),
+        ("everything", {"verdict": "unproven"}, "Measure longer"),
+        ("single", {"verdict": "error"}, "Measure what is missing"),
+        ("stored", {"verdict": None}, "perfflow gate measures two revisions in one session"),
+        ("optimized", {}, "git cherry-pick"),
+        ("growing", {}, "Add a step under profile to the workflow"),
+        ("followed", {}, "Nothing: no target is missed"),
+    ],
+)
+def test_the_head_says_what_to_do(kind: str, changes: dict[str, Any], told: str) -> None:
+    text = document.render(RESULTS[kind]().model_copy(update=changes), NOWHERE)
+    _, _, rest = text.partition('<h2 id="next">What to do</h2>')
+    (head, end, _) = rest.partition("</header>")
+    assert end
+    assert told in " ".join(re.sub("<[^>]+>", " ", head).split())
+
+
+@pytest.mark.parametrize(("kind", "sides"), [("everything", "baseline → candidate"), ("gated", "base → head")])
+def test_a_page_has_one_pair_of_words_for_the_sides(kind: str, sides: str) -> None:
+    pair = [replace(each, benchmark="decode") for each in large_pair()]
+    text = page(RESULTS[kind](), pair).text().lower()
+    first, second = sides.split(" → ")
+    assert f"own share {first} " in text
+    assert f"{first} against" not in text
+    assert f"{second} against {first}" in text
+    assert (sides in text, "before → after" in text) == (True, False)
+    for other in {"base", "head", "baseline", "candidate"} - {first, second}:
+        assert not re.search(rf"\b(own share|in|of|share) {other}\b", text)
 
 
 def test_the_same_result_gives_the_same_bytes() -> None:

@@ -63,7 +63,7 @@ def test_sections_are_the_macros_of_the_templates_and_the_help_lists_all() -> No
     module = template.environment().get_template("sections.j2").make_module({"page": None})
     macros = {name for name in vars(module) if not name.startswith("_")}
     assert set(SECTIONS) <= macros
-    assert macros - set(SECTIONS) == {"more", "quotes", "explained", "diff", "taking"}
+    assert macros - set(SECTIONS) == {"accepting", "more", "quotes", "explained", "diff", "taking"}
     words = template.help_text().split()
     assert {*SECTIONS, *tables.NAMED} <= set(words)
 

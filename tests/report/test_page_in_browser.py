@@ -7,13 +7,15 @@ import json
 import os
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from benchmarks.profile_pair import large_pair
 from perfflow.report.html import document
-from perfflow.report.html.history_site import render_benchmark, render_index
+from perfflow.report.html.history_site import changes_of_many, render_benchmark, render_change, render_index
 from perfflow.stats.paired_test import Interval
 from perfflow.store.calibrations import CalibrationEntry
 from perfflow.store.sample_order import TakingOrder
@@ -59,6 +61,9 @@ PAGES: dict[str, Callable[[], str]] = {
     "run": lambda: document.render(everything(), NOWHERE),
     "gate": lambda: document.render(gated(), NOWHERE),
     "optimize": lambda: document.render(optimized(), NOWHERE),
+    "flames": lambda: document.render(
+        everything(), NOWHERE, [replace(each, benchmark="decode") for each in large_pair()]
+    ),
     "roofline": lambda: document.render(kernels(), NOWHERE),
     "growth": lambda: document.render(growing(), NOWHERE),
     "heap": lambda: document.render(followed(), NOWHERE),
@@ -67,6 +72,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "calibrate": calibrated,
     "history": lambda: render_index("project", [changed(), quiet()])[1],
     "benchmark": lambda: render_benchmark("project", [changed()])[1],
+    "change": lambda: render_change("project", changes_of_many([changed()])[0])[1],
 }
 
 
@@ -96,10 +102,13 @@ def test_axe_finds_nothing(shown: Browser, files: dict[str, Path], dark: bool) -
         assert any(item["id"] == "color-contrast" for item in found["passes"]), name
 
 
-@pytest.mark.parametrize("width", [360, 1024, 1440])
+@pytest.mark.parametrize("width", [360, 400, 1024, 1600])
 def test_no_page_is_wider_than_its_window(shown: Browser, files: dict[str, Path], width: int) -> None:
+    """Neither folded nor with all that can be opened."""
     for name, file in files.items():
         shown.open(file, width=width)
+        assert shown.run("document.scrollingElement.scrollWidth") <= width, name
+        shown.run("for (const each of document.querySelectorAll('details')) each.open = true")
         assert shown.run("document.scrollingElement.scrollWidth") <= width, name
 
 
@@ -142,9 +151,71 @@ def test_the_page_is_worked_by_keyboard_alone(shown: Browser, files: dict[str, P
     assert stops == sorted(stops)
     assert -1 not in stops
     assert len(set(stops)) == len(stops)
-    shown.run("document.querySelector('th button').focus()")
+    shown.run("document.querySelector('#benchmarks').parentElement.open = true")
+    shown.run("document.querySelector('#benchmarks th button').focus()")
     shown.press("Enter")
     assert shown.run("document.activeElement.closest('th').getAttribute('aria-sort')") == "ascending"
+
+
+def test_the_first_screen_has_the_verdict_what_to_do_and_the_changes(shown: Browser, files: dict[str, Path]) -> None:
+    """All else is folded; a link to it opens it."""
+    shown.open(files["gate"], width=1600)
+    seen = "(each) => each.checkVisibility({contentVisibilityAuto: true}) && each.getBoundingClientRect().top < 900"
+    wanted = [".verdict", "#why", "#next", "#changes", "#change-1", "#change-4"]
+    assert shown.run(f"{json.dumps(wanted)}.filter((each) => ({seen})(document.querySelector(each)))") == wanted
+    assert (
+        shown.run("[...document.querySelectorAll('main table')].filter((each) => each.checkVisibility()).length") == 0
+    )
+    shown.run("document.querySelector('nav a[href=\"#verification\"]').click()")
+    shown.settle()
+    assert shown.run("document.querySelector('#verification table').checkVisibility()")
+
+
+def test_a_point_of_a_picture_tells_its_value(shown: Browser, files: dict[str, Path]) -> None:
+    """By arrow keys, or by a pointer near it."""
+    shown.open(files["gate"])
+    shown.run("document.querySelector('#change-2').open = true")
+    shown.run("document.querySelector('#change-2 .scroll').focus()")
+    tip = "document.querySelector('#change-2 .tip')"
+    assert shown.run(f"{tip}.hidden")
+    shown.press("ArrowRight")
+    first = shown.run(f"{tip}.textContent")
+    assert re.fullmatch(r"(base|head) [\d.]+ ms", first)
+    shown.press("ArrowRight", "ArrowLeft")
+    assert shown.run(f"{tip}.textContent") == first
+    shown.press("Escape")
+    assert shown.run(f"{tip}.hidden")
+    box = "document.querySelector('#change-2 .order .dots').getBoundingClientRect()"
+    x, y = shown.run(f"[{box}.left, {box}.top + 3]")
+    shown.call("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y)
+    assert shown.run(f"!{tip}.hidden && {tip}.textContent.startsWith('base ')")
+
+
+def test_a_history_tells_its_commits_and_zooms_to_a_range(shown: Browser, files: dict[str, Path]) -> None:
+    """By buttons, by keys, and by drawing over a range."""
+    shown.open(files["benchmark"])
+    ends = "['first', 'last'].map((name) => document.querySelector('.labels .' + name).textContent)"
+    whole = shown.run(ends)
+    assert whole == ["2026-01-01", "2026-05-08"]
+    box = "document.querySelector('svg.whole').getBoundingClientRect()"
+    left, right, y = shown.run(f"[{box}.left, {box}.right, {box}.top + 20]")
+    middle = (left + right) / 2
+    for kind, x in (("mousePressed", left + 2), ("mouseMoved", middle), ("mouseReleased", middle)):
+        shown.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", buttons=1, clickCount=1)
+    first, last = shown.run(ends)
+    assert (first, last) == ("2026-01-01", "2026-03-04")
+    shown.run("document.querySelector('.told').focus()")
+    tip = "document.querySelector('.tip').textContent"
+    shown.press("ArrowLeft")
+    assert shown.run(tip) == "+20.0% since 2026-03-05 (aaaaaaaaa)"
+    shown.press("ArrowLeft")
+    assert re.fullmatch(r"2026-03-04 0{9} [\d.]+ ms \[[\d.]+ ms, [\d.]+ ms\]", shown.run(tip))
+    shown.press("0")
+    assert shown.run(ends) == whole
+    shown.run(
+        "[...document.querySelectorAll('.controls button')].find((each) => each.textContent === 'Zoom in').click()"
+    )
+    assert shown.run(ends) != whole
 
 
 def test_a_long_table_begins_with_what_changed_and_has_all_rows(shown: Browser, tmp_path: Path) -> None:
@@ -156,13 +227,16 @@ def test_a_long_table_begins_with_what_changed_and_has_all_rows(shown: Browser, 
         "[...document.querySelectorAll('[data-filter=\"Only changed\"] tbody tr')]"
         ".filter((row) => row.getClientRects().length).length"
     )
+    unfolded = "for (const each of document.querySelectorAll('details')) each.open = true"
     shown.open(file)
+    shown.run(unfolded)
     assert shown.run(seen) == 60
     shown.run(
         "document.querySelectorAll('.controls input[type=checkbox]').forEach((box) => box.checked && box.click())"
     )
     assert shown.run(seen) == 600
     shown.open(file, scripts=False)
+    shown.run(unfolded)
     assert shown.run("document.querySelectorAll('.controls').length") == 0
     assert shown.run(seen) == 600
 
@@ -203,7 +277,8 @@ COMPARE = """(async (stored, taken, cell, far) => {
 
 
 def picture(shown: Browser, width: int) -> bytes:
-    """Return a small screenshot of the page."""
+    """Return a small screenshot of the page with all its parts."""
+    shown.run("for (const each of document.querySelectorAll('.part')) each.open = true")
     high = min(HIGHEST, shown.run("document.documentElement.scrollHeight"))
     clip = {"x": 0, "y": 0, "width": width, "height": high, "scale": SCALE}
     shown.call("Emulation.setScrollbarsHidden", hidden=True)

@@ -16,10 +16,13 @@ from perfflow.model.result import Bounds, Result
 from perfflow.report.growth_table import growth_lines
 from perfflow.report.html import charts, document
 from perfflow.report.html.svg import Scale
+from perfflow.report.page import page_of
+from perfflow.report.rows import MATTERS
 from perfflow.report.terminal import ladders_of
 from perfflow.store.sample_order import TakingOrder, taking_order
 from perfflow.verdict.from_result import record_of_result
 from perfflow.verdict.judge import judge
+from tests.report.gated import gated
 from tests.report.optimized import optimized
 from tests.report.pictured import SIZES, followed, growing, over_layouts
 from tests.report.results import everything
@@ -120,6 +123,20 @@ def test_a_growth_is_a_straight_line_where_it_is_a_power() -> None:
     assert slopes[1] / slopes[0] == pytest.approx(2, rel=0.05)
 
 
+def test_points_of_other_pictures_tell_their_values_and_intervals() -> None:
+    result = growing()
+    (line,) = growth_lines(result)
+    figure = charts.growth_figure(line, criteria_from_json(result.criteria))
+    told = re.findall(r'data-tips="([^"]+)"', figure)
+    assert [text.partition(":")[0] for text in told] == 2 * [f"{size:g}" for size in SIZES]
+    assert re.fullmatch(r"100: [\d.]+ μs \[[\d.]+ μs, [\d.]+ μs\]", told[0])
+    heap = followed()
+    (figure,) = charts.memory_figures(heap, criteria_from_json(heap.criteria))
+    (curve,) = (text for text in re.findall(r'data-tips="([^"]+)"', figure) if text.startswith("baseline"))
+    assert len(curve.split("\n")) == len(corners(figure, "curve before"))
+    assert "baseline 2.86 MiB at " in curve
+
+
 def test_a_growth_without_a_curve_has_its_words_alone() -> None:
     (found,) = growing().growth
     old: dict[str, list[Any]] = {"points": [], "curve": []}
@@ -182,17 +199,70 @@ def test_an_effect_of_one_pair_is_drawn_without_bounds() -> None:
 
 
 def test_samples_stand_in_the_order_they_were_taken() -> None:
-    """The candidate was taken first in each pair, so its first sample is left of the baseline's."""
+    """The candidate was taken first in each pair, so its first sample is left of the baseline's.
+
+    Beside them are the same samples by side, and all have their values.
+    """
     events = [event | {"first": "candidate"} for event in pairs("b", [0.010, 0.011, 0.012], [0.005, 0.006, 0.007])]
     run = {"event": "run", "steps": [{"id": "b", "benchmark": "b"}]}
     found = Parsed(document.render(judged(*events, ended("b")), taking_order([run, *events])))
-    samples = drawn("sample", found)
-    baseline = [float(item["cx"]) for item in samples if "cx" in item]
-    candidate = [float(item["d"][1:].split()[0]) for item in samples if "d" in item]
-    in_turn = [x for pair in zip(candidate, baseline, strict=True) for x in pair]
+    places = {
+        item["class"]: [(float(x), float(y)) for x, y in re.findall(r"M([\d.]+) ([\d.]+)h", item["d"])]
+        for item in drawn("dots", found)
+        if "data-tips" in item
+    }
+    baseline, candidate = places["dots before"], places["dots after"]
+    in_turn = [x for pair in zip(candidate, baseline, strict=True) for x, _ in pair]
     assert len(in_turn) == 6
     assert in_turn == sorted(set(in_turn))
+    by_side = [item["d"] for item in drawn("dots", found) if "data-tips" not in item]
+    assert [{height for _, height in re.findall(r"M([\d.]+) ([\d.]+)h", path)} for path in by_side] == [
+        {f"{y:.4g}" for _, y in side} for side in (baseline, candidate)
+    ]
+    told = [item["data-tips"].split("\n") for item in drawn("dots", found) if "data-tips" in item]
+    values = {"baseline": ("10.0", "11.0", "12.0"), "candidate": ("5.00", "6.00", "7.00")}
+    assert told == [[f"{side} {value} ms" for value in each] for side, each in values.items()]
     assert "in the order they were taken" in found.text()
+
+
+def test_every_change_is_a_row_and_what_matters_is_on_top() -> None:
+    result = gated()
+    found = page_of(result)
+    names = [row.operation for row in found.forest]
+    assert names[0] == "io/read"
+    assert {row.name for row in result.benchmarks if row.gating and row.change} == set(names)
+    groups = [row.group for row in found.forest]
+    assert groups == sorted(groups, key=MATTERS.index)
+    assert set(groups) == set(MATTERS)
+    text = document.render(result, TakingOrder({}))
+    shown = re.findall(
+        r'<details id="change-(\d+)">\n<summary class="row (\w+)">\n<span class="what"><code>([^<]+)', text
+    )
+    assert [(int(number), name) for number, _, name in shown] == list(enumerate(names, 1))
+
+
+def test_an_interval_stands_on_bands_up_to_the_thresholds_of_its_benchmark() -> None:
+    result = gated()
+    known = criteria_from_json(result.criteria)
+    rows = {row.operation: row for row in page_of(result).forest}
+    top = charts.forest_top(rows.values())
+
+    def place(change: float) -> float:
+        return 1000 * (0.5 + math.log1p(change) / (2 * math.log(top)))
+
+    for name, action in (("core/same", 0.10), ("io/accepted", 0.20)):
+        row = rows[name]
+        bar = charts.forest_bar(row, known.thresholds_of(name, "time"), top)
+        ((left, width),) = re.findall(r'class="action" x="([\d.]+)" y="0" width="([\d.]+)"', bar)
+        assert (float(left), float(left) + float(width)) == pytest.approx((place(-action), place(action)), abs=0.2)
+        ((low, high),) = re.findall(r'class="interval \w+" d="M([\d.]+) 12H([\d.]+)"', bar)
+        change = row.source.change
+        assert change
+        assert None not in (change.low, change.high)
+        assert (float(low), float(high)) == pytest.approx((place(change.low or 0), place(change.high or 0)), abs=0.2)
+    # What lies beyond the axis has an arrow and no point.
+    noisy = charts.forest_bar(rows["noisy"], known.thresholds, top)
+    assert ("beyond unsure" in noisy, "estimate" in noisy) == (True, False)
 
 
 def test_bars_show_which_side_of_the_bound_an_interval_lies_on() -> None:

@@ -8,15 +8,19 @@ import socket
 import sys
 from functools import partialmethod
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from perfflow.execute.child import Spawner
+from perfflow.model.criteria import Criteria
 from perfflow.model.errors import UserError
 from perfflow.model.readings import Reading, reading_of_many
 from perfflow.session.evidence import with_service_cpu
+from perfflow.session.steps import profile
 from tests.long import rest_long
 from tests.session.project import Project, flow, row, samples, step
+from tests.verdict.records import opening, pairs, planned
 
 SERVER = """
 import http.server, os, pathlib, sys
@@ -325,3 +329,13 @@ def test_the_cpu_time_is_shared_by_the_requests() -> None:
 )
 def test_it_is_left_out_where_the_requests_are_not_known(readings: tuple[Reading, ...], seconds: float) -> None:
     assert with_service_cpu(readings, seconds) == readings
+
+
+def test_a_load_tool_is_profiled_for_as_long_as_its_process_runs_not_as_a_request_takes(tmp_path: Path) -> None:
+    events = [opening([planned("load", tool="wrk")], Criteria())]
+    events += [item | {"seconds": 4.0} for item in pairs("load", [0.0005] * 3, [0.0006] * 3, "service_cpu")]
+    (tmp_path / "events.jsonl").write_text("".join(f"{json.dumps(item)}\n" for item in events))
+    session = SimpleNamespace(folder=SimpleNamespace(path=tmp_path))
+    source = SimpleNamespace(tool=SimpleNamespace(is_suite=False))
+    subject = SimpleNamespace(benchmark="load", metric="service_cpu", source=source)
+    assert profile._seconds(session, subject) == 2.0  # type: ignore[arg-type]

@@ -1,7 +1,8 @@
-"""JMH benchmarks of a Maven project, by the real Maven and JMH: names, one benchmark alone, stale jars, profiles."""
+"""JMH benchmarks of a Maven project, by the real Maven, Gradle and JMH: names, one alone, stale jars, profiles."""
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,6 +15,19 @@ from tests.toolchains import JMH_JAR, maven_project, needs_jmh
 from tests.tools.harness import USAGE, Ran, call_of, listed, parsed_of, run_call, start, tool
 
 pytestmark = needs_jmh
+GRADLE = """apply plugin: 'java'
+repositories { mavenLocal(); mavenCentral() }
+dependencies {
+    compile 'org.openjdk.jmh:jmh-core:1.37'
+    compile 'org.openjdk.jmh:jmh-generator-annprocess:1.37'
+}
+task jmhJar(type: Jar, dependsOn: classes) {
+    classifier = 'jmh'
+    from sourceSets.main.output
+    from { configurations.runtime.collect { it.isDirectory() ? it : zipTree(it) } }
+}
+"""
+"""For the Gradle of Debian 12, which is 4.4. A newer one has other words, and its task jmhJar is run all the same."""
 CHOSEN = ["name=x/y", "name=a.b*", "name=it's (one)"]
 NAMES = {"OddBench.fails", "OddBench.rate", "OddBench.rateAndTime", "OddBench.sample", "OddBench.single"}
 NAMES |= {f"OddBench.chosen/{name}/size={size}" for name in CHOSEN for size in (1, 2)}
@@ -59,6 +73,18 @@ def test_what_an_operation_allocates_is_measured_apart(tmp_path: Path) -> None:
     allocated = {reading.benchmark: reading.value for reading in parsed.readings if reading.metric == "alloc"}
     assert allocated["WordsBench.count/n=10"] == 0
     assert allocated["WordsBench.index/n=10"] > 100
+
+
+@pytest.mark.long  # needs Gradle, which nothing else does: apt-get install gradle
+@pytest.mark.skipif(shutil.which("gradle") is None, reason="gradle is not installed")
+def test_gradle_builds_the_jar(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    project = maven_project(tmp_path / "project")
+    shutil.copytree(project / "core/src", project / "benchmarks/src", dirs_exist_ok=True)
+    monkeypatch.chdir(project / "benchmarks")
+    Path("pom.xml").unlink()
+    Path("build.gradle").write_text(GRADLE)
+    built = _built(tmp_path / "out", project=".")
+    assert set(listed("jmh", built.call)[1]) == NAMES
 
 
 @pytest.mark.long  # builds with Maven twice; CI runs the jar that scripts/install built

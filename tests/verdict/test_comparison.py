@@ -348,6 +348,20 @@ def test_few_runs_are_judged_in_whole_blocks(runs: int, counted: int, alpha: flo
     assert (short.pairs, short.warnings) == (4, (comparison._TOO_FEW_PAIRS,))
 
 
+@pytest.mark.parametrize(("before", "after"), [(8, 3), (3, 8), (8, 7)])
+def test_a_side_of_few_runs_may_lack_readings(before: int, after: int) -> None:
+    found = compared(series(ramp(before), ramp(after, 1.4), design="few", paired=False))
+    assert found.change is not None
+    assert found.change.estimate == pytest.approx(0.4, abs=0.2)
+
+
+def test_too_few_fresh_runs_confirm_nothing() -> None:
+    made = series(ramp(7), ramp(7, 1.4), design="few", paired=False)
+    made.confirming = {side: [0] * 5 + [1] * 2 for side in Side}
+    (confirmation,) = compared(made).confirmations
+    assert (confirmation.pairs, confirmation.p) == (2, 1.0)
+
+
 def test_what_was_not_taken_in_pairs_has_none() -> None:
     found = compared(series(ramp(12), ramp(12, 1.3), design="unpaired", paired=False))
     assert (found.pairs, bool(found.change)) == (0, True)

@@ -64,17 +64,18 @@ def test_a_bad_shape_is_refused(text: str) -> None:
 
 
 def test_an_editor_knows_each_tool_and_its_keys() -> None:
-    step = schema()["$defs"]["Step"]["anyOf"][0]
+    kinds = schema()["$defs"]
+    step = kinds["Step"]["anyOf"][0]
     names = {item["const"]: item["description"] for item in step["properties"]["uses"]["anyOf"] if "const" in item}
     assert names.keys() == registry.MODULES.keys()
     assert all(names.values())
     chosen = {item["if"]["properties"]["uses"]["const"]: item["then"] for item in step["allOf"]}
     for name in names:
-        part = schema()["$defs"][chosen[name]["properties"]["with"]["$ref"].rpartition("/")[2]]
+        part = kinds[chosen[name]["properties"]["with"]["$ref"].rpartition("/")[2]]
         adapter = registry.find(name)
         assert adapter is not None
         assert part["properties"].keys() == adapter.options.model_json_schema()["properties"].keys()
-    frequency = schema()["$defs"]["with-perf"]["properties"]["frequency"]
+    frequency = kinds["with-perf"]["properties"]["frequency"]
     assert frequency == {"description": "Samples per second of CPU time.", "default": 999}
 
 

@@ -20,15 +20,25 @@ from typing import Any, TypeVar
 
 from perfflow.jobs.history.overview import change_row, followed_trends
 from perfflow.jobs.history.suspicion_report import TrendChange, changes_of
-from perfflow.jobs.history.trends import HistoryFilter, SeriesTrend, parameters_of
+from perfflow.jobs.history.trends import HistoryFilter, SeriesTrend, commit_pages, parameters_of
 from perfflow.model.errors import UserError
 from perfflow.report.history_tables import Followed
-from perfflow.report.html.history_site import FOLDER, INDEX, MOST_DRAWN, path_of, render_benchmark, render_index
+from perfflow.report.html.history_site import (
+    CHANGES,
+    FOLDER,
+    INDEX,
+    MOST_DRAWN,
+    changes_of_many,
+    path_of,
+    render_benchmark,
+    render_change,
+    render_index,
+)
 from perfflow.store.run_folder import write_text
 from perfflow.store.write_failure import exit_of_write_failure, write_remedy
 
 Tell = Callable[[str], None]
-_PAGE = re.compile(rf"{FOLDER}/[A-Za-z0-9-]+\.html")
+_PAGE = re.compile(rf"(?:{FOLDER}|{CHANGES})/[A-Za-z0-9-]+\.html")
 MARK = ".perfflow-history"
 """A file that lists the pages that perfflow wrote into a folder: only these are overwritten or removed."""
 
@@ -36,6 +46,7 @@ MARK = ".perfflow-history"
 def build(root: Path, folder: Path, query: HistoryFilter, tell: Tell) -> int:
     """Write the pages and return their number. Raises UserError for a folder with other files."""
     trends, order = followed_trends(root, query, tell)
+    commits = commit_pages(root)
     project, of_benchmark = root.resolve().name, defaultdict[str, list[SeriesTrend]](list)
     for trend in trends:
         of_benchmark[trend.series.benchmark].append(trend)
@@ -45,23 +56,18 @@ def build(root: Path, folder: Path, query: HistoryFilter, tell: Tell) -> int:
         if before is None:
             hint = "name a new folder, or one that was built before"
             raise UserError.of(f"{folder}: the folder has other files", hint)
-        if others := sorted(path for path in pages_wanted - before if os.path.lexists(folder / path)):
-            hint = "move it away, or name another folder"
-            raise UserError.of(f"{folder / others[0]} was not written by `perfflow history build`", hint)
-        folder.mkdir(parents=True, exist_ok=True)
-        # Before the pages, so that a killed process leaves none that is not listed.
-        write_text(folder / MARK, json.dumps(sorted(before | pages_wanted), indent=1))
-        (folder / FOLDER).mkdir(exist_ok=True)
-        if (folder / FOLDER).is_symlink():
-            raise UserError.of(f"{folder / FOLDER} is a link", "delete it, or name another folder")
-        pages = in_parallel(partial(_written, root, folder, project, order), list(of_benchmark.values()))
+        _claim(folder, FOLDER, before, pages_wanted)
+        pages = in_parallel(partial(_written, root, folder, project, order, commits), list(of_benchmark.values()))
         shown = [
             replace(item, points=trend.points[-MOST_DRAWN:])
             for (_, items), trends_of_page in zip(pages, of_benchmark.values(), strict=True)
             for item, trend in zip(items, trends_of_page, strict=True)
         ]
-        path, text = render_index(project, shown)
-        write_text(folder / path, text)
+        changed = changes_of_many(shown)
+        _claim(folder, CHANGES, before | pages_wanted, {item.path for item in changed})
+        pages_wanted |= {item.path for item in changed}
+        for path, text in (*(render_change(project, item, commits) for item in changed), render_index(project, shown)):
+            write_text(folder / path, text)
         for left in before - pages_wanted:
             (folder / left).unlink(missing_ok=True)
         write_text(folder / MARK, json.dumps(sorted(pages_wanted), indent=1))
@@ -70,6 +76,20 @@ def build(root: Path, folder: Path, query: HistoryFilter, tell: Tell) -> int:
             f"cannot write {folder}: {error.strerror}", write_remedy(error), exit_of_write_failure(error)
         ) from error
     return len(pages_wanted)
+
+
+def _claim(folder: Path, part: str, own: set[str], wanted: set[str]) -> None:
+    """List new pages, and make the folder that they are in. Raises UserError for a file of others, or a link."""
+    if others := sorted(path for path in wanted - own if os.path.lexists(folder / path)):
+        hint = "move it away, or name another folder"
+        raise UserError.of(f"{folder / others[0]} was not written by `perfflow history build`", hint)
+    folder.mkdir(parents=True, exist_ok=True)
+    # Before the pages, so that a killed process leaves none that is not listed.
+    write_text(folder / MARK, json.dumps(sorted(own | wanted), indent=1))
+    if wanted:
+        (folder / part).mkdir(exist_ok=True)
+        if (folder / part).is_symlink():
+            raise UserError.of(f"{folder / part} is a link", "delete it, or name another folder")
 
 
 def _written_before(folder: Path) -> set[str] | None:
@@ -90,11 +110,11 @@ def _written_before(folder: Path) -> set[str] | None:
 
 
 def _written(
-    root: Path, folder: Path, project: str, order: dict[str, int], trends: Sequence[SeriesTrend]
+    root: Path, folder: Path, project: str, order: dict[str, int], commits: str, trends: Sequence[SeriesTrend]
 ) -> tuple[str, list[Followed]]:
     """Write the page of one benchmark. Return its path, and its series without points, for the index."""
     found = [_followed(root, trend, trends, order) for trend in trends]
-    path, text = render_benchmark(project, found)
+    path, text = render_benchmark(project, found, commits)
     write_text(folder / path, text)
     return path, [replace(item, points=()) for item in found]
 
@@ -104,7 +124,9 @@ def _followed(root: Path, trend: SeriesTrend, others: Sequence[SeriesTrend], ord
     rows = [change_row(root, trend, change, order) for change in found]
     ats = [change.at for change in found]
     levels = _levels(trend, found)
-    return Followed(trend.series, trend.points, ats, rows, levels, trend.is_flaky, parameters_of(trend, others))
+    last = len(trend.points) - 1
+    drifts = [(each.at, min(each.latest, last), each.before, each.after) for each in found if each.is_drift]
+    return Followed(trend.series, trend.points, ats, rows, levels, trend.is_flaky, parameters_of(trend, others), drifts)
 
 
 def _levels(trend: SeriesTrend, found: Sequence[TrendChange]) -> list[tuple[int, int, float]]:

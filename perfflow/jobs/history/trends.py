@@ -39,6 +39,10 @@ FLAKY, LEAST = 0.05, 8
 """A benchmark is flaky if its noise is above the share FLAKY, over at least LEAST runs. FLAKY is a gate's default
 concern threshold, so such noise looks like a change."""
 _COMPLETE = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
+_REMOTE = re.compile(
+    r"(?:(?:https?|ssh)://)?(?:[^/@\s]*@)?(?P<host>[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)+)(?::\d+/|:|/)(?P<path>[\w.~/-]+?)(?:\.git)?/?"
+)
+"""An address of a repository, as git accepts it: a URL, or ``user@host:path``."""
 _DAY = 86_400
 _AGO = re.compile(r"(?P<number>[0-9]{1,6})\s*(?P<unit>[hdw])")
 _HOURS = {"h": 1, "d": 24, "w": 168}
@@ -179,6 +183,19 @@ def commit_order(root: Path, revisions: Iterable[str]) -> dict[str, int]:
     by_date = sorted(dates, key=lambda revision: (dates[revision], revision))
     order = next((walk for walk in walks if len(walk) == len(dates)), by_date)
     return {revision: place for place, revision in enumerate(order)}
+
+
+def commit_pages(root: Path) -> str:
+    """Return what a commit follows in the address of its web page, such as ``https://example.org/owner/name/commit/``.
+
+    It is made from the remote ``origin``, without user and token; '' if that is no address of a host.
+    """
+    try:
+        done = repositories.look_at(root).git().attempt("config", "--get", "remote.origin.url")
+    except UserError:
+        return ""
+    found = _REMOTE.fullmatch(done.stdout.decode("utf-8", "replace").strip())
+    return f"https://{found['host']}/{found['path']}/commit/" if found else ""
 
 
 def _dates(git: Git, revisions: Sequence[str]) -> dict[str, int]:

@@ -1,30 +1,32 @@
 """Post a stored result to GitHub: create or update the pull request's one comment, and create the check run.
 
-- ``ask`` sends one HTTP request whose response, including its headers, is limited in bytes and in time. The standard
-  library only limits each wait for the next byte, so a server that sends a byte now and then never times out.
 - ``GitHub`` calls the REST and GraphQL APIs. The token is sent to one host only, and is in no message. Temporary errors
-  (rate limits, server errors, missing responses) are retried, after growing pauses or the time that GitHub asks for.
-  All calls together end within ``TOTAL`` seconds.
+  (rate limits, server errors, missing responses) are retried. All calls together end within ``TOTAL`` seconds.
 - ``post_check`` and ``post_comment`` post a result.
 """
 
 from __future__ import annotations
 
-import io
 import json
-import socket
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from email.utils import parsedate_to_datetime
-from functools import partial
-from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
 from typing import Any
-from urllib.error import HTTPError, URLError
 from urllib.parse import urlencode, urlsplit
-from urllib.request import HTTPHandler, HTTPRedirectHandler, HTTPSHandler, Request, build_opener
+from urllib.request import Request
 
-from perfflow.model.errors import Exit, UserError
+from perfflow.jobs.publish.http_request import (
+    TOTAL,
+    HttpResponse,
+    NoAnswerError,
+    RefusedError,
+    ask,
+    is_encrypted,
+    retried,
+    seconds_until,
+    timeout,
+)
+from perfflow.model.errors import UserError
 from perfflow.model.result import Result
 from perfflow.model.secrets import Secrets, masked
 from perfflow.report.payloads.comment import comment, marker, requests
@@ -32,147 +34,10 @@ from perfflow.report.payloads.escape import clipped
 from perfflow.report.payloads.revision import revision_of
 from perfflow.report.payloads.run_log import earlier_hops
 
-MOST = 32 * 2**20
-"""The most bytes of one response. A page of a hundred comments has about 7 MiB."""
-_CHUNK = 2**16
-
-
-class NoAnswerError(Exception):
-    """There was no readable response. ``sent``: whether the server may have received the request."""
-
-    def __init__(self, reason: str, *, sent: bool = True) -> None:
-        super().__init__(reason)
-        self.sent = sent
-
-
-@dataclass(frozen=True)
-class HttpResponse:
-    """A server's response. Names of ``headers`` are lower case; ``data`` is None if the body is not JSON."""
-
-    status: int
-    reason: str
-    headers: Mapping[str, str] = field(default_factory=dict)
-    data: Any = None
-
-
-def ask(request: Request, seconds: float) -> HttpResponse:
-    """Send a request and read the response, both within ``seconds``. Raises NoAnswerError.
-
-    Redirects are not followed, so that the token goes to no other host.
-    """
-    ends = time.monotonic() + seconds
-    opener = build_opener(_NoRedirects, _Plain(ends), _Secure(ends))
-    try:
-        try:
-            response = opener.open(request, timeout=seconds)
-        except HTTPError as error:
-            response = error
-        with response:
-            body = b"".join(iter(partial(response.read, _CHUNK), b""))
-            headers = {name.lower(): value for name, value in response.headers.items()}
-            return HttpResponse(
-                int(response.status or 0), str(response.reason), headers, _decoded(body, response.status)
-            )
-    except URLError as error:
-        sent = not isinstance(error.reason, ConnectionRefusedError | socket.gaierror)
-        raise NoAnswerError(str(error.reason), sent=sent) from None
-    except (HTTPException, OSError, ValueError, RecursionError) as error:
-        raise NoAnswerError(str(error) or type(error).__name__) from None
-
-
-def _decoded(body: bytes, status: int | None) -> Any:
-    """Return the JSON of a body. Raises ValueError if a success has none; an error may have an HTML page instead."""
-    try:
-        return json.loads(body or b"null")
-    except (ValueError, RecursionError):
-        if status and status < 300:
-            raise ValueError("the answer is not JSON") from None
-        return None
-
-
-class _NoRedirects(HTTPRedirectHandler):
-    """Follows no redirect: urllib would send the token to the new location."""
-
-    def redirect_request(self, *_parts: object, **_named: object) -> None:
-        """Return None, which makes a redirect an HTTP error."""
-
-
-class _Bounded(io.RawIOBase):
-    """A server's response as a stream that is limited in bytes and in time."""
-
-    def __init__(self, raw: io.RawIOBase, connection: socket.socket, ends: float) -> None:
-        self._raw, self._connection, self._ends, self._left = raw, connection, ends, MOST
-
-    def readable(self) -> bool:
-        """Return True."""
-        return True
-
-    def readinto(self, buffer: Any) -> int | None:
-        """Read available bytes. Raises TimeoutError after the deadline, and OSError beyond the size limit."""
-        seconds = self._ends - time.monotonic()
-        if seconds <= 0:
-            raise TimeoutError("the answer took too long")
-        self._connection.settimeout(seconds)
-        count: int | None = self._raw.readinto(buffer)
-        self._left -= count or 0
-        if self._left < 0:
-            raise OSError(f"the answer is longer than {MOST >> 20} MiB")
-        return count
-
-    def close(self) -> None:
-        """Close the connection."""
-        self._raw.close()
-        super().close()
-
-
-class _Response(HTTPResponse):
-    """A response that is read through ``_Bounded``."""
-
-    def __init__(self, connection: socket.socket, *parts: Any, ends: float, **named: Any) -> None:
-        super().__init__(connection, *parts, **named)
-        self.fp = io.BufferedReader(_Bounded(self.fp.detach(), connection, ends))
-
-
-def _bounded(kind: type[HTTPConnection], ends: float) -> Callable[..., HTTPConnection]:
-    def connect(*parts: Any, **named: Any) -> HTTPConnection:
-        connection = kind(*parts, **named)
-        connection.response_class = partial(_Response, ends=ends)  # type: ignore[assignment] # called like the class
-        return connection
-
-    return connect
-
-
-class _Plain(HTTPHandler):
-    def __init__(self, ends: float) -> None:
-        super().__init__()
-        self._ends = ends
-
-    def http_open(self, request: Request) -> HTTPResponse:
-        """Open a URL without TLS."""
-        return self.do_open(_bounded(HTTPConnection, self._ends), request)
-
-
-class _Secure(HTTPSHandler):
-    def __init__(self, ends: float) -> None:
-        super().__init__()
-        self._ends = ends
-
-    def https_open(self, request: Request) -> HTTPResponse:
-        """Open a URL with TLS, with its certificate verified."""
-        return self.do_open(_bounded(HTTPSConnection, self._ends), request)
-
-
 PAGE = 100
-TOTAL = 240.0
-"""Seconds for all calls and their pauses."""
 _MOST_PAGES = 100
-_TIMEOUT = 30.0
-"""Seconds for one response."""
-_PAUSES = (1.0, 2.0, 4.0, 8.0)
-"""Seconds before each retry, unless the server names a time."""
 _LONG_PAUSE = 60.0
 """Seconds to wait after a rate limit without a stated time, as GitHub asks."""
-_LOOPBACK = ("127.0.0.1", "::1", "localhost")
 _LIMITED = ("rate limit", "abuse detection", "too quickly")
 """Parts of GitHub's messages about rate limits, in lower case."""
 _REMEDIES = {
@@ -183,24 +48,6 @@ _REMEDIES = {
     404: "check the repository's name (--repo OWNER/NAME) and that the token may see it",
     422: "GitHub rejected the request: check that the commit exists there",
 }
-
-
-class RefusedError(UserError):
-    """GitHub responded with an error, or not at all. ``status`` is the HTTP status, 0 without a response.
-
-    ``passing``: whether a retry may succeed, as after a rate limit, which does not mean that the token lacks rights.
-    ``after``: seconds until then, if known. ``done``: whether GitHub may have performed the request.
-    """
-
-    status: int = 0
-    passing: bool = False
-    after: float | None = None
-    done: bool = False
-
-    @classmethod
-    def because(cls, what: str, hint: str) -> RefusedError:
-        """Return the error with exit status ``Exit.UNMEASURED``."""
-        return cls(UserError.of(what, hint).problems, Exit.UNMEASURED)
 
 
 @dataclass(frozen=True)
@@ -214,8 +61,7 @@ class GitHub:
     """The deadline for all calls, on the monotonic clock."""
 
     def __post_init__(self) -> None:
-        parts = urlsplit(self.url)
-        if parts.scheme != "https" and not (parts.scheme == "http" and parts.hostname in _LOOPBACK):
+        if not is_encrypted(self.url):
             text = f"{self.url}: a token is only sent over https"
             raise UserError.of(text, "set GITHUB_API_URL to an address such as https://api.github.com")
 
@@ -260,19 +106,7 @@ class GitHub:
         body: Mapping[str, Any] | None,
         made: Callable[[], dict[str, Any] | None] = lambda: None,
     ) -> Any:
-        """Send a request, with retries. Raises RefusedError if a retry cannot help or would take too long."""
-        for pause in (*_PAUSES, None):
-            try:
-                return self._try(method, path, body)
-            except RefusedError as error:
-                wait = pause if error.after is None else error.after
-                if not error.passing or pause is None or wait is None or time.monotonic() + wait > self.ends:
-                    raise
-                time.sleep(wait)
-                answer_before = made() if error.done else None
-                if answer_before is not None:
-                    return answer_before
-        return None
+        return retried(lambda: self._try(method, path, body), self.ends, made)
 
     def _try(self, method: str, path: str, body: Mapping[str, Any] | None) -> Any:
         headers = {
@@ -287,18 +121,19 @@ class GitHub:
         base = base.removesuffix("/v3") if path == "/graphql" else base
         request = Request(base + path, data, headers, method=method)  # noqa: S310 (the scheme is checked above)
         try:
-            answer = ask(request, max(0.01, min(_TIMEOUT, self.ends - time.monotonic())))
+            answer = ask(request, timeout(self.ends))
+            data = _decoded(answer)
         except NoAnswerError as error:
             what = self._without_token(f"cannot reach {self.url}: {error}")
             refused = RefusedError.because(what, "try again later, or post the files of `perfflow export`")
             refused.passing = refused.done = error.sent
             raise refused from None
         if 200 <= answer.status < 300:
-            return answer.data
-        raise self._refused(f"{method} {urlsplit(path).path}", answer)
+            return data
+        raise self._refused(f"{method} {urlsplit(path).path}", answer, data)
 
-    def _refused(self, where: str, answer: HttpResponse) -> RefusedError:
-        message = answer.data.get("message") if isinstance(answer.data, dict) else None
+    def _refused(self, where: str, answer: HttpResponse, data: Any) -> RefusedError:
+        message = data.get("message") if isinstance(data, dict) else None
         text = self._without_token(clipped(str(message or answer.reason), 300))
         if _is_limit(answer, text):
             after = _asked_pause(answer)
@@ -309,12 +144,22 @@ class GitHub:
             hint = _REMEDIES.get(answer.status, "try again later")
             error = RefusedError.because(f"GitHub refuses {where}: {answer.status} {text}", hint)
             error.passing = error.done = answer.status >= 500
-            error.after = _seconds_until(answer.headers.get("retry-after")) if error.passing else None
+            error.after = seconds_until(answer.headers.get("retry-after")) if error.passing else None
         error.status = answer.status
         return error
 
     def _without_token(self, text: str) -> str:
         return str(masked(text, Secrets((self.token,))))
+
+
+def _decoded(answer: HttpResponse) -> Any:
+    """Return the JSON of a response; None for an error without any, such as an HTML page. Raises NoAnswerError."""
+    try:
+        return json.loads(answer.body or b"null")
+    except (ValueError, RecursionError):
+        if answer.status < 300:
+            raise NoAnswerError("the answer is not JSON") from None
+        return None
 
 
 def _is_limit(answer: HttpResponse, said: str) -> bool:
@@ -327,23 +172,11 @@ def _is_limit(answer: HttpResponse, said: str) -> bool:
 
 def _asked_pause(answer: HttpResponse) -> float:
     """Return the seconds to wait after a rate limit."""
-    asked = _seconds_until(answer.headers.get("retry-after"))
+    asked = seconds_until(answer.headers.get("retry-after"))
     if asked is None and answer.headers.get("x-ratelimit-remaining") == "0":
         reset = answer.headers.get("x-ratelimit-reset", "")
         asked = max(0.0, int(reset) - time.time()) if reset.isdecimal() and len(reset) < 16 else None
     return _LONG_PAUSE if asked is None else asked
-
-
-def _seconds_until(text: str | None) -> float | None:
-    """Return the seconds until the time in a ``Retry-After`` header, a number or a date; None if it has neither."""
-    if text is None:
-        return None
-    if text.isdecimal():
-        return float(text[:16])
-    try:
-        return max(0.0, parsedate_to_datetime(text).timestamp() - time.time())
-    except (ValueError, OverflowError):
-        return None
 
 
 def _mapping(answer: object, path: str) -> dict[str, Any]:

@@ -1,7 +1,8 @@
 """Charts of a report as inline pictures.
 
+- ``forest_bar``: a change with its interval, on bands up to the thresholds, below one ``forest_axis`` for all of them.
 - ``bar_picture``, ``effect_bar`` and ``share_bar``: intervals against bounds, and shares. ``samples_chart``: samples in
-  the order they were taken. ``roofline_chart``: kernels under the roof.
+  the order they were taken, and by side. ``roofline_chart``: kernels under the roof.
 - ``growth_figure``: a metric's growth with a size, as points with their intervals, the fitted curve, and its band.
 - ``memory_figures``: the heap over the run of a process, with both sides, their peaks, and the target.
 - ``layout_figure``: the code layouts of each side, as a point for each layout, and a line for the program as built.
@@ -13,12 +14,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from statistics import fmean
 
 from markupsafe import Markup
 
-from perfflow.model.criteria import Criteria
+from perfflow.model.criteria import Criteria, Thresholds
 from perfflow.model.result import (
     Benchmark,
     Grown,
@@ -31,15 +32,24 @@ from perfflow.model.result import (
     Sample,
     TargetResult,
 )
-from perfflow.model.units import UNITS, Dimension, common_unit, format_quantity, parse_quantity, significant
+from perfflow.model.units import (
+    UNITS,
+    Dimension,
+    common_unit,
+    format_factor,
+    format_quantity,
+    parse_quantity,
+    significant,
+)
 from perfflow.report.bounds import bound_of
 from perfflow.report.growth_table import GrowthLine, grown_text
 from perfflow.report.html import svg
 from perfflow.report.html.svg import Scale
-from perfflow.report.rows import values_of
+from perfflow.report.rows import ComparisonLine, values_of
 from perfflow.report.sanitize import shortened, visible
 from perfflow.report.table import SIDE_NAMES, Bar
 from perfflow.report.terminal import Ladder
+from perfflow.report.text_table import LADDER
 from perfflow.stats.paired_test import Interval
 from perfflow.store.calibrations import CalibrationFinding
 from perfflow.verdict.row_text import unit_of_row
@@ -50,6 +60,13 @@ LEFT, BOTTOM = 84.0, 22.0
 MOST_NAMED = 8
 """Most kernels whose names are written beside their points."""
 CONCERN, ACTION = 0.05, 0.10
+NARROWEST_FOREST, WIDEST_FOREST = 1.25, 1.5
+"""Ratios at the right end of an axis of changes: with at least the first, 10% is not at its end."""
+FOREST_HEIGHT = 24.0
+LEAST_APART = 0.11
+"""Least distance of two words of that axis, as a share of it."""
+BIN, MOST_BESIDE = 6, 8
+"""Pixels whose samples are beside each other, and how many of them take the whole width at least."""
 EMPTY = Markup("")
 
 
@@ -98,10 +115,71 @@ def share_bar(before: float | None, after: float | None) -> Markup:
     return svg.picture(BAR_WIDTH, BAR_HEIGHT, "", parts, kind="bar") if parts else EMPTY
 
 
+def forest_top(rows: Iterable[ComparisonLine]) -> float:
+    """Return the ratio at the right end of the axis that all changes of a report share; its left end is one over it.
+
+    Longer intervals are cut, since one of them would hide the thresholds of all others.
+    """
+    ends = (abs(math.log(max(1 + (row.source.change.value or 0.0), 0.1))) for row in rows if row.source.change)
+    most = math.exp(min(max(ends, default=0.0), math.log(WIDEST_FOREST))) * (1 - 1e-9)
+    return next(step for step in LADDER if step >= max(most, NARROWEST_FOREST))
+
+
+def forest_axis(top: float, thresholds: Thresholds) -> Markup:
+    """Return the words of that axis: its ends, no change, and the thresholds of the workflow that have room."""
+    ends = [1 / top - 1, top - 1]
+    wanted = [0.0, *ends, *(sign * end for end in (thresholds.action, thresholds.concern) for sign in (-1, 1))]
+    placed: list[tuple[float, float]] = []
+    for change in wanted:
+        at = round(math.log1p(change) / (2 * math.log(top)) + 0.5, 6) if change > -1 else -1.0
+        if 0 <= at <= 1 and all(abs(at - other) >= LEAST_APART for other, _ in placed):
+            placed.append((at, change))
+    kinds = {0.0: "", 1.0: "end"}
+    words = [
+        svg.text(f"{at:.1%}", 12, f"{100 * change:+.3g}%" if change else "0", kinds.get(at, "middle"))
+        for at, change in placed
+    ]
+    return Markup('<svg class="axis" height="16" aria-hidden="true">{}</svg>').format(Markup("").join(words))
+
+
+def forest_bar(row: ComparisonLine, thresholds: Thresholds, top: float) -> Markup:
+    """Return the estimate and the interval of a change, on bands up to the thresholds of its benchmark."""
+    change = row.source.change
+    if change is None or change.value is None:
+        return EMPTY
+    scale, middle = Scale(1 / top, top, 0, svg.ACROSS, logarithmic=True), FOREST_HEIGHT / 2
+    parts = []
+    for kind, end in (("action", thresholds.action), ("concern", thresholds.concern)):
+        left, right = scale(1 - end), scale(1 + end)
+        parts.append(svg.rectangle(kind, left, 0, right - left, FOREST_HEIGHT))
+    low, high = (-1.0 if change.low is None else change.low), (math.inf if change.high is None else change.high)
+    tone = row.tone.value
+    parts += [
+        svg.line("none", svg.ACROSS / 2, 0, svg.ACROSS / 2, FOREST_HEIGHT),
+        svg.line(f"interval {tone}", scale(1 + low), middle, scale(1 + high), middle),
+        *(
+            [svg.dots(f"estimate {tone}", [(scale(1 + change.value), middle)])]
+            if 1 / top <= 1 + change.value <= top
+            else []
+        ),
+        *([svg.path(f"beyond {tone}", [(0, middle), (14, 4), (14, FOREST_HEIGHT - 4)])] if 1 + low < 1 / top else []),
+        *(
+            [
+                svg.path(
+                    f"beyond {tone}", [(svg.ACROSS, middle), (svg.ACROSS - 14, 4), (svg.ACROSS - 14, FOREST_HEIGHT - 4)]
+                )
+            ]
+            if 1 + high > top
+            else []
+        ),
+    ]
+    return svg.stretched(FOREST_HEIGHT, parts, "forest")
+
+
 def samples_chart(
     row: Benchmark, orders: Mapping[str, Sequence[int]], criteria: Criteria, names: Mapping[str, str] = SIDE_NAMES
 ) -> Markup:
-    """Return the samples of both sides in the order they were taken, which shows drift, with their medians.
+    """Return the samples of both sides twice on one axis: in the order taken, which shows drift, and by side.
 
     ``names``: how the report calls each side.
     """
@@ -110,36 +188,56 @@ def samples_chart(
     values = [value for _, side in sides for value in side.samples]
     if max((len(side.samples) for _, side in sides), default=0) < 2:
         return EMPTY
+    unit = unit or common_unit(values, dimension)
     low, high = from_zero(min(values), max(values))
-    y = Scale(low, high, CHART_HEIGHT - BOTTOM, 8)
+    y = Scale(low, high, CHART_HEIGHT - 8, 8)
     places = {name: orders.get(name) or range(len(side.samples)) for name, side in sides}
     taken = [place for name, _ in sides for place in places[name]]
-    x = Scale(min(taken), max(taken), LEFT + 8, CHART_WIDTH - 8)
-    parts = [*value_grid(y, dimension, unit)]
-    for name, side in sides:
-        kind = "before" if name == "baseline" else "after"
-        if side.low is not None and side.high is not None:
-            top = y(side.high)
-            parts.append(svg.rectangle(f"band {kind}", LEFT, top, CHART_WIDTH - LEFT, max(1.0, y(side.low) - top)))
-        if side.value is not None:
-            parts.append(svg.line(f"median {kind}", LEFT, y(side.value), CHART_WIDTH, y(side.value)))
-        shape = svg.dot if name == "baseline" else svg.triangle
-        parts += [
-            shape(f"sample {kind}", x(at), y(value)) for at, value in zip(places[name], side.samples, strict=True)
-        ]
-    parts.append(svg.text((LEFT + CHART_WIDTH) / 2, CHART_HEIGHT - 4, _axis(orders, low), "middle"))
-    ranges = "; ".join(
-        f"{names[name]}: {side.n} samples, {format_quantity(min(side.samples), dimension, unit=unit)} to "
-        f"{format_quantity(max(side.samples), dimension, unit=unit)}"
-        for name, side in sides
-        if side.samples
-    )
-    return svg.picture(CHART_WIDTH, CHART_HEIGHT, f"Samples of {row.title}. {ranges}", parts)
-
-
-def _axis(orders: Mapping[str, Sequence[int]], low: float) -> str:
+    x = Scale(min(taken), max(taken), 8, svg.ACROSS - 8)
+    grid, labels = wide_axis(y, dimension, unit)
+    in_order, by_side, ranges = [grid], [grid], []
+    lane = svg.ACROSS / len(sides)
+    for number, (name, side) in enumerate(sides):
+        kind, heights = ("before" if name == "baseline" else "after"), y.each(side.samples)
+        texts = [format_quantity(value, dimension, unit=unit) for value in side.samples]
+        for parts, start, end in ((in_order, 0.0, svg.ACROSS), (by_side, number * lane, (number + 1) * lane)):
+            if side.low is not None and side.high is not None:
+                top = y(side.high)
+                parts.append(svg.rectangle(f"band {kind}", start, top, end - start, max(1.0, y(side.low) - top)))
+            if side.value is not None:
+                parts.append(svg.line(f"median {kind}", start, y(side.value), end, y(side.value)))
+        at = x.each(places[name])
+        tips = [f"{names[name]} {text}" for text in texts]
+        in_order.append(svg.dots(f"dots {kind}", zip(at, heights, strict=True), tips))
+        by_side.append(svg.dots(f"dots {kind}", spread_out(heights, (number + 0.5) * lane, 0.4 * lane)))
+        if texts:
+            ends = (texts[side.samples.index(end(side.samples))] for end in (min, max))
+            ranges.append(f"{names[name]}: {side.n} samples, {' to '.join(ends)}")
     order = "in the order they were taken" if orders else "in their stored order"
-    return order if low == 0 else f"{order}; the axis does not start at 0"
+    words = f"Left: {order}; right: by side{'' if low == 0 else '; the axis does not start at 0'}."
+    plots = (svg.stretched(CHART_HEIGHT, in_order, "order"), svg.stretched(CHART_HEIGHT, by_side, "spread"))
+    picture = svg.wide(CHART_HEIGHT, f"Samples of {row.title}. {'; '.join(ranges)}", labels, plots)
+    return Markup('{}<p class="key">{}</p>').format(picture, words)
+
+
+def spread_out(heights: Sequence[float], middle: float, reach: float) -> list[tuple[float, float]]:
+    """Return a place for each height: those of the same few pixels are beside each other around ``middle``."""
+    bins: dict[int, list[float]] = {}
+    for height in heights:
+        bins.setdefault(int(height / BIN), []).append(height)
+    step = 2 * reach / max(MOST_BESIDE, *(len(found) for found in bins.values()))
+    return [
+        (middle + step * (number - (len(found) - 1) / 2), height)
+        for found in bins.values()
+        for number, height in enumerate(found)
+    ]
+
+
+def wide_axis(y: Scale, dimension: Dimension, unit: str = "") -> tuple[Markup, list[Markup]]:
+    """Return the lines at round values of a stretched picture, and those values to its left."""
+    values = list(_round_values(y, dimension, unit))
+    labels = [svg.text(LEFT - 6, at + 4, words, "end") for at, words in values]
+    return svg.rules("grid", [at for at, _ in values]), labels
 
 
 def from_zero(low: float, high: float) -> tuple[float, float]:
@@ -148,8 +246,15 @@ def from_zero(low: float, high: float) -> tuple[float, float]:
     return (0.0 if 0 <= low < 0.55 * high else low - room), high + room
 
 
-def value_grid(y: Scale, dimension: Dimension, unit: str = "") -> Iterator[Markup]:
-    """Yield horizontal lines at round values, and the values beside them, all in one unit: ``unit`` unless it is ''."""
+def value_grid(y: Scale, dimension: Dimension) -> Iterator[Markup]:
+    """Yield horizontal lines at round values, and the values beside them, all in one unit."""
+    for at, words in _round_values(y, dimension, ""):
+        yield svg.line("grid", LEFT, at, CHART_WIDTH, at)
+        yield svg.text(LEFT - 6, at + 4, words, "end")
+
+
+def _round_values(y: Scale, dimension: Dimension, unit: str) -> Iterator[tuple[float, str]]:
+    """Yield places and texts of round values, all in one unit: ``unit`` unless it is ''."""
     # Bytes are shown in KiB and MiB, so they must be round in those units.
     unit = unit or common_unit([y.high], dimension)
     scale = float(UNITS[unit][1]) if unit else 1.0
@@ -157,8 +262,14 @@ def value_grid(y: Scale, dimension: Dimension, unit: str = "") -> Iterator[Marku
         words = format_quantity(value, dimension, unit=unit)
         # With three digits, 100 and 100.5 are both "100", and two lines would have the same label.
         if math.isclose(parse_quantity(words).value, value, rel_tol=1e-6):
-            yield svg.line("grid", LEFT, y(value), CHART_WIDTH, y(value))
-            yield svg.text(LEFT - 6, y(value) + 4, words, "end")
+            yield y(value), words
+
+
+def with_ends(value: float | None, low: float | None, high: float | None, dimension: Dimension, unit: str = "") -> str:
+    """Return a value with the ends of its interval if they are known, all in one unit."""
+    unit = unit or common_unit([value], dimension)
+    value_text, *ends = (format_quantity(end or 0.0, dimension, unit=unit) for end in (value, low, high))
+    return value_text if low is None or high is None else f"{value_text} [{', '.join(ends)}]"
 
 
 def below_axis(x: float, y: float, words: str) -> Markup:
@@ -202,8 +313,11 @@ def roofline_chart(result: Result) -> Markup:
         parts.append(svg.path("roof", [(x(x.low), y(slope * x.low)), (x(knee), y(top)), (x(x.high), y(top))]))
     for point in points:
         kind = "before" if point.tree == "baseline" else "after"
-        shape = svg.dot if point.tree == "baseline" else svg.triangle
-        parts.append(shape(f"sample {kind}", x(point.intensity), y(point.attained.value or 0.0), 4))
+        shape = svg.dot if point.tree == "baseline" else svg.square
+        share = f", {point.share:.0%} of its roof" if point.share is not None else ""
+        attained = with_ends(point.attained.value, point.attained.low, point.attained.high, Dimension.FLOPS)
+        tip = f"{point.benchmark}: {attained} at {significant(point.intensity)} FLOP/B{share}"
+        parts.append(shape(f"sample {kind}", x(point.intensity), y(point.attained.value or 0.0), 4, tip))
     if len(points) <= MOST_NAMED:
         places = [(x(point.intensity), y(point.attained.value or 0.0)) for point in points]
         parts += [_name(point, place, places) for point, place in zip(points, places, strict=True)]
@@ -266,7 +380,7 @@ def _words(line: GrowthLine, names: Mapping[str, str]) -> Markup:
         Markup('<span class="{}">{} {}</span> {}').format(kind, mark, side, text)
         for kind, mark, side, text, known in (
             ("before", "●", names["baseline"], line.baseline, line.source.baseline),
-            ("after", "▲", names["candidate"], line.candidate, line.source.candidate),
+            ("after", "■", names["candidate"], line.candidate, line.source.candidate),
         )
         if known
     ]
@@ -284,7 +398,8 @@ def _picture(growth: Growth, sides: list[tuple[str, Grown]], criteria: Criteria,
     least = max(min(known), min(point.value or math.inf for point in points) / 10)
     x = Scale(sizes[0] / 1.1, sizes[-1] * 1.1, LEFT + 8, CHART_WIDTH - 8, logarithmic=True)
     y = Scale(least / 1.3, max(known) * 1.3, CHART_HEIGHT - BOTTOM - 12, 8, logarithmic=True)
-    parts = [*_grid(y, criteria.metric(growth.metric).dimension), *_sizes(x, sizes)]
+    dimension = criteria.metric(growth.metric).dimension
+    parts = [*_grid(y, dimension), *_sizes(x, sizes)]
     for kind, side in sides:
         lows = [(x(point.size), y(max(point.low or 0.0, least / 1.3))) for point in side.curve]
         highs = [(x(point.size), y(point.high or max(known))) for point in side.curve]
@@ -294,8 +409,9 @@ def _picture(growth: Growth, sides: list[tuple[str, Grown]], criteria: Criteria,
             if point.low is not None and point.high is not None:
                 at = x(point.size)
                 parts.append(svg.line(f"whisker {kind}", at, y(max(point.low, least / 1.3)), at, y(point.high)))
-            shape = svg.dot if kind == "before" else svg.triangle
-            parts.append(shape(f"sample {kind}", x(point.size), y(point.value or least)))
+            shape = svg.dot if kind == "before" else svg.square
+            tip = f"{point.size:g}: {with_ends(point.value, point.low, point.high, dimension)}"
+            parts.append(shape(f"sample {kind}", x(point.size), y(point.value or least), tip=tip))
     words = f"{visible(growth.key)}, both axes logarithmic; bands: 95% confidence of the curve"
     parts.append(svg.text((LEFT + CHART_WIDTH) / 2, CHART_HEIGHT - 4, words, "middle"))
     growths = "; ".join(
@@ -394,9 +510,14 @@ def memory_chart(
         kind = "before" if curve.tree == "baseline" else "after"
         peak = max(curve.held)
         at = curve.at[curve.held.index(peak)]
-        shape = svg.dot if kind == "before" else svg.triangle
+        shape = svg.dot if kind == "before" else svg.square
         peak_text = format_quantity(peak, Dimension.BYTES)
-        parts.append(svg.path(f"curve {kind}", list(_steps(curve, x, y))))
+        steps = list(_steps(curve))
+        tips = [
+            f"{names[curve.tree]} {format_quantity(held, Dimension.BYTES)} at {format_quantity(when, dimension)}"
+            for when, held in steps
+        ]
+        parts.append(svg.path(f"curve {kind}", [(x(when), y(held)) for when, held in steps], tips))
         parts.append(shape(f"sample {kind}", x(at), y(peak), 4))
         right = x(at) > CHART_WIDTH * 0.7
         place = (x(at) + (-8 if right else 8), y(peak) - 5)
@@ -411,13 +532,13 @@ def memory_chart(
     return svg.picture(CHART_WIDTH, CHART_HEIGHT, label, parts)
 
 
-def _steps(curve: MemoryResult, x: Scale, y: Scale) -> Iterator[tuple[float, float]]:
+def _steps(curve: MemoryResult) -> Iterator[tuple[float, float]]:
     """Yield the points of a step curve: the value stays the same until the next point."""
     before: float | None = None
     for at, held in zip(curve.at, curve.held, strict=True):
         if before is not None:
-            yield x(at), y(before)
-        yield x(at), y(held)
+            yield at, before
+        yield at, held
         before = held
 
 
@@ -471,7 +592,7 @@ def _layout_picture(
     for name, values in sides.items():
         kind, lane = ("before" if name == "baseline" else "after"), _LANES[name]
         parts.append(svg.text(LEFT - 2, lane + 4, names[name], f"{kind} end"))
-        parts += _lane(kind, lane, values, x)
+        parts += _lane(kind, lane, sorted(values), x, lambda value: format_quantity(value, dimension, unit=unit))
         if name in alone:
             at = x(alone[name])
             parts.append(svg.line(f"built {kind}", at, lane - 16, at, lane + 16))
@@ -486,12 +607,10 @@ def _layout_picture(
     return svg.picture(CHART_WIDTH, _HEIGHT, f"Code layouts of {row.title}. {ranges}", parts)
 
 
-def _lane(kind: str, lane: float, values: Sequence[float], x: Scale) -> list[Markup]:
-    shape = svg.dot if kind == "before" else svg.triangle
-    ordered = sorted(values)
-    return [
-        shape(f"sample {kind}", x(value), lane + _SPREAD[number % len(_SPREAD)]) for number, value in enumerate(ordered)
-    ]
+def _lane(kind: str, lane: float, values: Sequence[float], x: Scale, text: Callable[[float], str]) -> Iterator[Markup]:
+    shape = svg.dot if kind == "before" else svg.square
+    for number, value in enumerate(values):
+        yield shape(f"sample {kind}", x(value), lane + _SPREAD[number % len(_SPREAD)], tip=text(value))
 
 
 _ROW = 26.0
@@ -546,7 +665,9 @@ def _row(x: Scale, middle: float, name: str, reached: Interval, kind: str, word:
     return [
         svg.text(_NAMES - 10, middle + 4, name, "end"),
         svg.line(f"interval {kind}", x(low), middle, x(high), middle),
-        svg.dot(f"point {kind}", x(reached.estimate), middle, 4),
+        svg.dot(
+            f"point {kind}", x(reached.estimate), middle, 4, format_factor(reached.estimate, reached.low, reached.high)
+        ),
         svg.text(max(x(high), x(reached.estimate)) + 8, middle + 4, label),
     ]
 

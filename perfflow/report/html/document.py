@@ -7,16 +7,16 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from functools import cache
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
 from markupsafe import Markup, escape
 
-from perfflow.model.criteria import Criteria, criteria_from_json
-from perfflow.model.result import Result
+from perfflow.model.criteria import criteria_from_json
+from perfflow.model.result import Benchmark, Result
 from perfflow.model.stacks import StackProfile
 from perfflow.report import bisect_page
 from perfflow.report.html import charts
@@ -29,8 +29,10 @@ from perfflow.report.html.charts import (
     memory_figures,
 )
 from perfflow.report.html.elements import Drawings, Filter, anchor, joined, span_html, table_html
-from perfflow.report.html.flame import flame_graphs
+from perfflow.report.html.flame import ProfileCosts, flame_graphs, graph_of, in_order
 from perfflow.report.page import Page, ProfileTable, page_of
+from perfflow.report.rows import ComparisonLine
+from perfflow.report.same_function import Joined
 from perfflow.report.sanitize import visible
 from perfflow.report.table import Span, Table, TextKind, mark, name, table
 from perfflow.report.template import Writer
@@ -145,9 +147,11 @@ def _hash(text: Markup) -> str:
 MOST_ROWS = 2500
 """Most rows of one table. It is more than in Markdown, since tables can be filtered here."""
 MOST_CHARTS = 24
-"""Most rows whose samples are drawn, regressions first. All samples are in result.json."""
-MOST_SAMPLES = 2000
-"""Most samples of one picture."""
+"""Most pictures of growths, and of code layouts."""
+MOST_SAMPLES, MOST_DRAWN = 2000, 100_000
+"""Most samples of one picture, and of all pictures together, since each takes about 50 bytes of the page."""
+FIRST_PARTS = 2
+"""Parts that are open from the start if nothing is compared."""
 
 
 def render(result: Result, order: TakingOrder, profiles: Sequence[StackProfile] = ()) -> str:
@@ -155,7 +159,7 @@ def render(result: Result, order: TakingOrder, profiles: Sequence[StackProfile] 
 
     Equal arguments give equal bytes.
     """
-    page = page_of(result, MOST_ROWS)
+    page = replace(page_of(result, MOST_ROWS), pair=True)
     kind = "Performance Analysis" if page.template == "analysis" else "Performance Report"
     head = Head(kind, page.component, f"{page.workflow}, run {page.run_id}", result.verdict or "none")
     writer = _ReportWriter(page, result, order, profiles)
@@ -169,6 +173,7 @@ class _ReportWriter(HtmlWriter):
         super().__init__(page, profiles=_profile_files(result))
         self._page, self._result, self._order, self._profiles = page, result, order, profiles
         self._criteria = criteria_from_json(result.criteria).knowing(row.name for row in result.benchmarks)
+        self._room = MOST_DRAWN
 
     def _table(self, table: Table, what: object) -> str:
         page = self._page
@@ -185,21 +190,79 @@ class _ReportWriter(HtmlWriter):
                 bars = [charts.effect_bar(row.source, accept) for row in page.ledger.tries]
                 return table_html(table, Drawings("Effect and threshold", bars, 3))
             case ProfileTable():
-                bars = [charts.share_bar(spot.before, spot.after) for spot in what.spots]
+                spots = [(what.benchmark, what.source, spot.location) for spot in what.spots]
                 two_sided = any(spot.before is not None and spot.after is not None for spot in what.spots)
                 title = page.profiled_sides.capitalize() if two_sided else "Share of the profile"
-                return table_html(table, Drawings(title, bars, 4))
+                drawn = [
+                    flame + charts.share_bar(spot.before, spot.after)
+                    for flame, spot in zip(self._flames(spots), what.spots, strict=True)
+                ]
+                return table_html(table, Drawings(title, drawn, 4))
+            case Joined():
+                return self._with_flames(table, [(what.benchmark, "", row.function) for row in what.rows])
+            case "functions" if page.findings.blame:
+                shown = page.findings.blame.functions.shown
+                return self._with_flames(table, [(row.benchmark, row.tool, row.function) for row in shown])
         return table_html(table)
 
-    def chart(self, name: str) -> str:
-        """Return the pictures of a kind."""
-        return self._block(joined(list(self._pictures(name))))
+    def _part(self, title: str, body: str) -> str:
+        if not title:
+            return body
+        self._titles.append(title)
+        # Without a comparison, the first tables are what a reader wants.
+        state = Markup(" open") if not self._page.forest and len(self._titles) <= FIRST_PARTS else ""
+        return Markup(
+            '<details class="part"{0}><summary><h2>{1}</h2></summary>\n<div id="{2}">\n{3}\n</div></details>'
+        ).format(state, title, anchor(title), body)
+
+    def chart(self, name: str, row: ComparisonLine | None = None) -> str:
+        """Return the pictures of a kind, or those of a row."""
+        if row is None:
+            return self._block(joined(list(self._pictures(name))))
+        if name == "change":
+            return charts.forest_bar(row, self._criteria.thresholds_of(row.operation, row.source.metric), self._top)
+        if name == "flame":
+            return self._flames([(row.operation, "", "")])[0]
+        return self._samples(row.source)
+
+    @cached_property
+    def _profiled(self) -> list[ProfileCosts]:
+        kinds = ("regressed", "improved")
+        changed = [row.name for kind in kinds for row in self._result.benchmarks if row.decision == kind]
+        return in_order(self._profiles, changed)
+
+    def _flames(self, spots: Iterable[tuple[str, str, str]]) -> list[Markup]:
+        """Return a link to the flame graph of each benchmark, tool ('' for any) and function, '' if there is none."""
+        graphs = [(graph_of(self._profiled, benchmark, tool), function) for benchmark, tool, function in spots]
+        link = Markup('<a href="#{}" data-find="{}">flame graph</a>')
+        return [link.format(graph, visible(function)) if graph else Markup("") for graph, function in graphs]
+
+    def _with_flames(self, table: Table, spots: Sequence[tuple[str, str, str]]) -> Markup:
+        """Return a table of functions with links to flame graphs in its last column."""
+        links = self._flames(spots)
+        return table_html(table, Drawings("In the stacks", links, len(table.columns)) if any(links) else None)
+
+    @cached_property
+    def _top(self) -> float:
+        return charts.forest_top(self._page.forest)
+
+    def _samples(self, row: Benchmark) -> Markup:
+        """Return the picture of a row's samples; '' if it would show nothing, or if there are too many."""
+        both = (("baseline", row.baseline), ("candidate", row.candidate))
+        sides = {name: side.samples for name, side in both if side}
+        count = sum(map(len, sides.values()))
+        # A picture of figures that repeat to the digit shows nothing.
+        if count > MOST_SAMPLES or count > self._room or all(len(set(values)) < 2 for values in sides.values()):
+            return Markup("")
+        self._room -= count
+        orders = self._order.of(Wanted(row.step, row.name, row.metric, sides))
+        return charts.samples_chart(row, orders, self._criteria, self._page.side_names)
 
     def _pictures(self, name: str) -> Iterator[Markup]:
         page, result, criteria = self._page, self._result, self._criteria
         match name:
-            case "samples":
-                yield from _samples(page, result, criteria, self._order)
+            case "axis":
+                yield charts.forest_axis(self._top, criteria.thresholds)
             case "growth":
                 figures = (growth_figure(line, criteria, page.side_names) for line in page.growth[:MOST_CHARTS])
                 yield from filter(None, figures)
@@ -213,9 +276,7 @@ class _ReportWriter(HtmlWriter):
             case "roofline":
                 yield charts.roofline_chart(result)
             case "flames" if self._profiles:
-                kinds = ("regressed", "improved")
-                changed = [row.name for kind in kinds for row in result.benchmarks if row.decision == kind]
-                yield from flame_graphs(self._profiles, changed)
+                yield from flame_graphs(self._profiled, page.side_names)
 
 
 def _profile_files(result: Result) -> Table | None:
@@ -225,35 +286,6 @@ def _profile_files(result: Result) -> Table | None:
     columns = [name("Benchmark"), name("Tool's file"), mark("Side"), name("Path"), name("sha256")]
     rows = [(item.benchmark, item.kind, item.tree, item.path, item.sha256[:16]) for item in result.profiles]
     return table(columns, rows[:MOST_ROWS], max(0, len(rows) - MOST_ROWS))
-
-
-def _samples(page: Page, result: Result, criteria: Criteria, order: TakingOrder) -> Iterator[Markup]:
-    """Yield pictures of the rows that the verdict rests on: regressions, then unproven rows, then improvements."""
-    ranks = {"regressed": 0, "unproven": 1, "improved": 2}
-    rows = [row for row in result.benchmarks if (row.gating or row.leading) and row.baseline and row.candidate]
-    rows.sort(key=lambda row: ranks.get(row.decision or "", 3))
-    drawn = 0
-    for row in rows[:MOST_CHARTS]:
-        both = (("baseline", row.baseline), ("candidate", row.candidate))
-        sides = {name: side.samples for name, side in both if side}
-        # A picture of figures that repeat to the digit shows nothing.
-        if sum(map(len, sides.values())) > MOST_SAMPLES or all(len(set(values)) < 2 for values in sides.values()):
-            continue
-        orders = order.of(Wanted(row.step, row.name, row.metric, sides))
-        picture = charts.samples_chart(row, orders, criteria, page.side_names)
-        if picture:
-            drawn += 1
-            yield Markup("<figure><figcaption><code>{}</code> <code>{}</code>: {}</figcaption>{}</figure>").format(
-                visible(row.name), visible(row.metric), row.decision, picture
-            )
-    if drawn:
-        yield Markup(
-            '<p class="key"><span class="before">●</span> {} <span class="after">▲</span> {}; lines are '
-            "medians, bands their 95% intervals.</p>"
-        ).format(*page.side_names.values())
-    if len(rows) > MOST_CHARTS:
-        more = Markup("<p>The samples of {} more rows are in <code>result.json</code>.</p>")
-        yield more.format(len(rows) - MOST_CHARTS)
 
 
 def render_bisection(found: Bisected) -> str:

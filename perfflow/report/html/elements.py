@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from markupsafe import Markup, escape
@@ -61,6 +61,8 @@ def prose_html(content: Text, kind: TextKind = _OWN_WORDS) -> Markup:
 
 def span_html(span: Span) -> Markup:
     """Return one part of a text. In words, text between backticks is code."""
+    if span.to:
+        return Markup('<a href="{}">{}</a>').format(span.to, span_html(replace(span, to="")))
     shown = _shown(span)
     pieces = shown.split("`") if span.kind is TextKind.WORDS else [shown]
     if len(pieces) % 2 == 0:

@@ -74,16 +74,19 @@ function flameGraph(figure) {
   const tree = flameTree(data);
   const isCompared = data.sides[0] && data.sides[1];
   const lower = data.names.map((name) => name.toLowerCase());
+  const called = { before: data.called[0], after: data.called[1], removed: "removed only" };
   const view = { shape: data.sides[1] ? "after" : "before", rootOnTop: true, zoomed: 0, selected: 0, wanted: "" };
-  let painted = [];
   let letter = 0;
 
-  const canvas = document.createElement("canvas");
+  // The chosen shape, and below it the other side; both show the same part, and only the first takes keys.
+  const panes = (isCompared ? [() => view.shape, () => (view.shape === "before" ? "after" : "before")] : [() => view.shape])
+    .map((shape) => ({ shape, canvas: document.createElement("canvas"), title: element("p", "pane"), painted: [] }));
+  for (const pane of panes) pane.box = element("div", "flame-box", pane.canvas);
+  const { canvas, box } = panes[0];
   canvas.tabIndex = 0;
   canvas.setAttribute("role", "application");
   const keys = "Arrow keys move, Enter zooms, Escape resets, slash searches.";
   canvas.setAttribute("aria-label", `Flame graph of ${data.title}. ${keys}`);
-  const box = element("div", "flame-box", canvas);
   const details = element("p", "details");
   details.setAttribute("role", "status");
   const matched = element("span", "matched");
@@ -92,7 +95,7 @@ function flameGraph(figure) {
   search.type = "search";
   const reset = element("button", "", "Reset");
   reset.type = "button";
-  const shapes = isCompared ? { after: "after", before: "before", removed: "removed only" } : {};
+  const shapes = isCompared ? { after: called.after, before: called.before, removed: called.removed } : {};
   const shape = choice(shapes, (chosen) => change({ shape: chosen }));
   const way = choice({ top: "on top", bottom: "at the bottom" }, (chosen) => change({ rootOnTop: chosen === "top" }));
   const roots = { 0: "all" };
@@ -103,7 +106,8 @@ function flameGraph(figure) {
   controls.append(labelled("Root ", way));
   if (data.threads) controls.append(labelled("Thread ", thread));
   controls.append(labelled("Search ", search), reset, matched);
-  figure.prepend(controls, box, details);
+  const titled = ({ title, box }) => (isCompared ? [title, box] : [box]);
+  figure.prepend(controls, ...titled(panes[0]), details, ...panes.slice(1).flatMap(titled));
   figure.classList.add("live");
 
   search.addEventListener("input", () => change({ wanted: search.value.toLowerCase() }));
@@ -118,12 +122,22 @@ function flameGraph(figure) {
   canvas.addEventListener("keydown", pressed);
   canvas.addEventListener("focus", () => draw());
   canvas.addEventListener("blur", () => draw());
-  canvas.addEventListener("mousemove", (event) => describe(nodeAt(event) ?? view.selected));
-  canvas.addEventListener("mouseleave", () => describe(view.selected));
-  canvas.addEventListener("click", (event) => {
-    const node = nodeAt(event);
-    if (node !== undefined) change({ zoomed: node, selected: node });
-  });
+  for (const pane of panes) {
+    pane.canvas.addEventListener("mousemove", (event) => describe(nodeAt(pane, event) ?? view.selected));
+    pane.canvas.addEventListener("mouseleave", () => describe(view.selected));
+    pane.canvas.addEventListener("click", (event) => {
+      const node = nodeAt(pane, event);
+      if (node !== undefined) change({ zoomed: node, selected: node });
+    });
+  }
+  // A link from a hotspot selects its function here.
+  for (const link of document.querySelectorAll(`a[href="#${figure.parentElement.id}"][data-find]`)) {
+    link.addEventListener("click", () => {
+      change({ wanted: link.dataset.find.toLowerCase() });
+      if (matches().length) toMatch();
+      else change({ wanted: "" });
+    });
+  }
   document.addEventListener("keydown", (event) => {
     if (event.key !== "/" || event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) return;
     if (event.target.closest("input, select, textarea") || !box.clientWidth) return;
@@ -199,27 +213,40 @@ function flameGraph(figure) {
   }
 
   // The callers of the zoomed frame take the whole width; then come all its visible callees.
-  function place(width) {
-    const costs = tree.total[view.shape];
-    const start = tree.start[view.shape];
+  function place(width, shape) {
+    const costs = tree.total[shape];
+    const start = tree.start[shape];
     const found = [];
-    for (let node = tree.parent[view.zoomed]; node >= 0; node = tree.parent[node]) {
+    let zoomed = view.zoomed;
+    while (zoomed && !costs[zoomed]) zoomed = tree.parent[zoomed];
+    for (let node = tree.parent[zoomed]; node >= 0; node = tree.parent[node]) {
       found.unshift({ node, x: 0, width, row: tree.depth[node] });
     }
-    const scale = costs[view.zoomed] ? width / costs[view.zoomed] : 0;
-    for (let node = view.zoomed; node < tree.next[view.zoomed]; ) {
+    const scale = costs[zoomed] ? width / costs[zoomed] : 0;
+    for (let node = zoomed; node < tree.next[zoomed]; ) {
       const wide = costs[node] * scale;
       const isShown = wide >= 0.5 && tree.depth[node] < MOST_ROWS;
-      if (isShown) found.push({ node, x: (start[node] - start[view.zoomed]) * scale, width: wide, row: tree.depth[node] });
+      if (isShown) found.push({ node, x: (start[node] - start[zoomed]) * scale, width: wide, row: tree.depth[node] });
       node = isShown ? node + 1 : tree.next[node];
     }
     return found;
   }
 
   function draw() {
+    const coloured = new Set();
+    for (const pane of panes) drawPane(pane, pane === panes[0] ? coloured : new Set());
+    figure.dataset.zoomed = nameOf(view.zoomed);
+    if (box.clientWidth) figure.dataset.coloured = JSON.stringify(Array.from(coloured).sort());
+  }
+
+  function drawPane(pane, coloured) {
+    const { canvas, box } = pane;
     const width = box.clientWidth;
     if (!width) return;
-    painted = place(width);
+    const painted = place(width, pane.shape());
+    pane.painted = painted;
+    const whole = data.unit === "share" ? "" : `: ${amount(tree.total[pane.shape()][0])}`;
+    pane.title.textContent = `${called[pane.shape()]}${whole}`;
     const rows = painted.reduce((most, frame) => Math.max(most, frame.row + 1), 1);
     for (const frame of painted) frame.y = (view.rootOnTop ? frame.row : rows - 1 - frame.row) * ROW;
     const dots = window.devicePixelRatio || 1;
@@ -234,10 +261,7 @@ function flameGraph(figure) {
     const style = getComputedStyle(figure);
     const colour = (name) => style.getPropertyValue(`--flame-${name}`).trim();
     const colours = Object.fromEntries([...data.kinds, "s0", "s1", "s2", "ink", "edge"].map((name) => [name, colour(name)]));
-    const coloured = new Set();
     for (const frame of painted) paint(pen, frame, colours, coloured);
-    figure.dataset.zoomed = nameOf(view.zoomed);
-    figure.dataset.coloured = JSON.stringify(Array.from(coloured).sort());
   }
 
   function paint(pen, { node, x, y, width }, colours, coloured) {
@@ -282,7 +306,7 @@ function flameGraph(figure) {
     const parts = sides.map((side) => {
       const cost = data.unit === "share" ? "" : `${amount(tree.total[side][node])}, `;
       const whole = tree.total[side][0] ? tree.total[side][node] / tree.total[side][0] : 0;
-      return `${isCompared ? `${side} ` : ""}${cost}${percent(whole)}`;
+      return `${isCompared ? `${called[side]} ` : ""}${cost}${percent(whole)}`;
     });
     if (isCompared) {
       const change = (costs) => signed(costs.after[node] - costs.before[node]);
@@ -324,7 +348,7 @@ function flameGraph(figure) {
     return `${number.toFixed(digits)}${symbol.length && ladder !== decimal ? " " : ""}${symbol}`;
   }
 
-  function nodeAt(event) {
+  function nodeAt({ canvas, painted }, event) {
     const area = canvas.getBoundingClientRect();
     const [x, y] = [event.clientX - area.left, event.clientY - area.top];
     return painted.find((frame) => x >= frame.x && x < frame.x + frame.width && y >= frame.y && y < frame.y + ROW)?.node;
@@ -349,19 +373,19 @@ function flameGraph(figure) {
 
   // Returns the widest drawn callee.
   function down() {
-    const callees = painted.filter((frame) => tree.parent[frame.node] === view.selected);
+    const callees = panes[0].painted.filter((frame) => tree.parent[frame.node] === view.selected);
     return callees.reduce((one, other) => (!one || other.width > one.width ? other : one), undefined)?.node;
   }
 
   function beside(step) {
-    const row = painted.filter((frame) => tree.depth[frame.node] === tree.depth[view.selected]);
+    const row = panes[0].painted.filter((frame) => tree.depth[frame.node] === tree.depth[view.selected]);
     return row[row.findIndex((frame) => frame.node === view.selected) + step]?.node;
   }
 
   function select(node) {
     if (node === undefined || node < 0) return;
     change({ selected: node });
-    const frame = painted.find((each) => each.node === node);
+    const frame = panes[0].painted.find((each) => each.node === node);
     if (frame && frame.y < box.scrollTop) box.scrollTop = frame.y;
     if (frame && frame.y + ROW > box.scrollTop + box.clientHeight) box.scrollTop = frame.y + ROW - box.clientHeight;
   }

@@ -1,7 +1,7 @@
-"""Flame graphs: before and after in one graph, per operation, with colours for changes; and the same as a table.
+"""Flame graphs: both sides above each other, per operation, with colours for changes; and the same as a table.
 
-- ``flame_graphs`` writes them. ``flame.js`` draws them from the data in the page. Without scripts, the page shows a
-  picture of the widest frames.
+- ``flame_graphs`` writes them, and ``graph_of`` is where a link to one leads. ``flame.js`` draws them from the data in
+  the page. Without scripts, the page shows a picture of the widest frames.
 - ``FlameTree`` has the stacks of both sides, merged into one tree without invisible frames and stored as columns in
   preorder. Each node has its own cost on both sides. The inclusive cost of a frame is the sum over its subtree, so the
   change of a caller is its own change plus the changes of its callees.
@@ -26,7 +26,7 @@ from perfflow.model.units import Dimension, format_change, format_quantity
 from perfflow.report.html import svg
 from perfflow.report.html.elements import LONGEST_NAME, Filter, joined, paragraph, prose_html, table_html
 from perfflow.report.sanitize import shortened
-from perfflow.report.table import NOTHING, Cell, Span, TextKind, mark, name, optional, table, value
+from perfflow.report.table import NOTHING, SIDE_NAMES, Cell, Span, TextKind, mark, name, optional, table, value
 from perfflow.verdict.attribution import COUNTED, ENOUGH, Changes, CostTrend, NoiseSource, OwnCosts, function_changes
 
 MOST_GRAPHS = 6
@@ -45,23 +45,38 @@ _MARKS = {CostTrend.MORE: "▲", CostTrend.LESS: "▼", CostTrend.NEW: "◆", Co
 _NOUNS = {"ns": "time"}
 
 
-def flame_graphs(profiles: Sequence[StackProfile], first: Sequence[str] = ()) -> Iterator[Markup]:
-    """Yield a graph and a table for each profiled benchmark, those named in ``first`` at the start.
+def in_order(profiles: Sequence[StackProfile], first: Sequence[str] = ()) -> list[ProfileCosts]:
+    """Return the profiles of each benchmark and tool, those of benchmarks named in ``first`` at the start."""
+    rank = {benchmark: place for place, benchmark in enumerate(first)}
+    return sorted(costs_of(profiles), key=lambda item: rank.get(item.benchmark, len(rank)))
+
+
+def graph_of(profiled: Sequence[ProfileCosts], benchmark: str, tool: str = "") -> str:
+    """Return the id of a benchmark's graph, by that tool if there is one; '' if there is none."""
+    numbers = {
+        item.tool: number
+        for number, item in reversed(list(enumerate(profiled[:MOST_GRAPHS], 1)))
+        if item.benchmark == benchmark and not item.is_call_pairs
+    }
+    return f"flame-{numbers.get(tool, min(numbers.values()))}" if numbers else ""
+
+
+def flame_graphs(profiled: Sequence[ProfileCosts], names: Mapping[str, str] = SIDE_NAMES) -> Iterator[Markup]:
+    """Yield a graph and a table for each profile. ``names``: how the report calls each side.
 
     A profile with direct callers only gets a table of calls instead of a graph, since its stacks are not known.
     """
-    rank = {benchmark: place for place, benchmark in enumerate(first)}
-    profiled = sorted(costs_of(profiles), key=lambda item: rank.get(item.benchmark, len(rank)))
-    for number, item in enumerate(profiled[:MOST_GRAPHS]):
+    for number, item in enumerate(profiled[:MOST_GRAPHS], 1):
         benchmark, tool = Span(item.benchmark, TextKind.NAME), Span(item.tool, TextKind.NAME)
-        title = (benchmark, " by ", tool, ": ", Span(_measured(item), TextKind.WORDS))
-        parts = list(_parts(item))
-        if number == 0:
-            yield Markup("<h3>{}</h3>").format(prose_html(title))
-            yield joined(parts)
+        title = prose_html((benchmark, " by ", tool, ": ", Span(_measured(item), TextKind.WORDS)))
+        graph = Markup('<div id="flame-{}">\n{}\n</div>').format(
+            number, joined(list(_parts(item, tuple(names.values()))))
+        )
+        if number == 1:
+            yield Markup("<h3>{}</h3>").format(title)
+            yield graph
         else:
-            shut = Markup("<details><summary>{}</summary>\n{}\n</details>")
-            yield shut.format(prose_html(title), joined(parts))
+            yield Markup("<details><summary>{}</summary>\n{}\n</details>").format(title, graph)
     if len(profiled) > MOST_GRAPHS:
         yield paragraph(f"{len(profiled) - MOST_GRAPHS} more profiles with stacks are in the folder of the run.")
 
@@ -72,18 +87,18 @@ def _measured(item: ProfileCosts) -> str:
     return f"{_NOUNS.get(item.unit, item.unit)} per operation"
 
 
-def _parts(item: ProfileCosts) -> Iterator[Markup]:
+def _parts(item: ProfileCosts, names: Sequence[str]) -> Iterator[Markup]:
     tree = None if item.is_call_pairs else tree_of(*item.stacks)
-    yield paragraph(" ".join(_explained(item, tree)))
+    yield paragraph(" ".join(_explained(item, tree, names)))
     if tree:
-        yield _figure(item, tree)
-    yield from _functions(item)
+        yield _figure(item, tree, names)
+    yield from _functions(item, names)
     if item.is_call_pairs:
         yield paragraph("Who calls whom: the own cost of a function, by the function that called it.")
-        yield from _calls(item)
+        yield from _calls(item, names)
 
 
-def _explained(profile: ProfileCosts, tree: FlameTree | None) -> Iterator[str]:
+def _explained(profile: ProfileCosts, tree: FlameTree | None, names: Sequence[str]) -> Iterator[str]:
     """Yield sentences on the meaning of widths and colours, and on what is not shown."""
     wholes = [sum(side.values()) for side in profile.stacks]
     if profile.unit == SHARE:
@@ -94,7 +109,8 @@ def _explained(profile: ProfileCosts, tree: FlameTree | None) -> Iterator[str]:
                 "of cost."
             )
     elif profile.changes:
-        yield f"One operation costs {profile.text(wholes[BEFORE])} before and {profile.text(wholes[AFTER])} after."
+        costs = (f"{profile.text(whole)} in {name}" for whole, name in zip(wholes, names, strict=True))
+        yield f"One operation costs {' and '.join(costs)}."
     else:
         yield f"One operation costs {profile.text(max(wholes))}."
     if profile.counted == "samples":
@@ -102,7 +118,7 @@ def _explained(profile: ProfileCosts, tree: FlameTree | None) -> Iterator[str]:
     if profile.is_call_pairs:
         yield "No flame graph: this profiler records the direct caller of each function, but not the whole stack."
     if profile.changes:
-        yield from _rule(profile, profile.changes)
+        yield from _rule(profile, profile.changes, names)
     if tree:
         yield f"Frames below {tree.smallest:.2%} are counted with their callers."
 
@@ -111,13 +127,13 @@ def _samples(side: Sequence[StackProfile]) -> str:
     return str(sum(sum(stacks.values()) for profile in side for stacks in profile.threads.values()))
 
 
-def _rule(profile: ProfileCosts, changes: Changes) -> Iterator[str]:
+def _rule(profile: ProfileCosts, changes: Changes, names: Sequence[str]) -> Iterator[str]:
     """Yield sentences on the rule by which a function counts as changed."""
     z = f"{changes.needed:.1f} standard deviations of the noise"
     yield f"A function counts as changed if its own cost differs by more than {z}."
     before, after = map(len, profile.sides)
     if changes.noise is NoiseSource.MEASURED:
-        yield f"The noise is measured: it is the spread of {before} profiles before and {after} after."
+        yield f"The noise is measured: it is the spread of {before} profiles of {names[0]} and {after} of {names[1]}."
     elif changes.noise is NoiseSource.COUNTED:
         yield f"These costs were counted, not sampled. They are assumed to vary by {COUNTED:.0%} from run to run."
     else:
@@ -129,7 +145,7 @@ def _rule(profile: ProfileCosts, changes: Changes) -> Iterator[str]:
             yield "There are too few functions to estimate it, so the noise of an overloaded machine is assumed."
 
 
-def _figure(item: ProfileCosts, tree: FlameTree) -> Markup:
+def _figure(item: ProfileCosts, tree: FlameTree, names: Sequence[str]) -> Markup:
     kinds = _kinds_of(item, tree)
     label = f"Flame graph of {item.benchmark} by {item.tool}. Widest by own cost: " + ", ".join(
         f"{row.name} {max(row.shares):.0%}" for row in item.functions[:5]
@@ -137,7 +153,7 @@ def _figure(item: ProfileCosts, tree: FlameTree) -> Markup:
     return Markup(
         '<figure class="flame">{}\n<script type="application/json">{}</script><figcaption class="key">{}</figcaption>'
         "</figure>"
-    ).format(_picture(item, tree, kinds, label), _columns(item, tree, kinds), _legend(item))
+    ).format(_picture(item, tree, kinds, label), _columns(item, tree, kinds, names), _legend(item))
 
 
 def _legend(profile: ProfileCosts) -> Markup:
@@ -167,11 +183,12 @@ def _kind(row: FlameFunction) -> str:
     return str(row.trend.value)
 
 
-def _columns(profile: ProfileCosts, tree: FlameTree, kinds: Sequence[int]) -> Markup:
+def _columns(profile: ProfileCosts, tree: FlameTree, kinds: Sequence[int], names: Sequence[str]) -> Markup:
     """Return the JSON for ``flame.js``: names, and numbers for each node in preorder. No name can end the element."""
     data: dict[str, object] = {
         "title": shortened(f"{profile.benchmark} by {profile.tool}, {_measured(profile)}", 2 * LONGEST_NAME),
         "sides": [bool(side) for side in profile.sides],
+        "called": list(names),
         "unit": profile.unit,
         "step": tree.step,
         "threads": profile.is_threaded,
@@ -213,12 +230,12 @@ def _picture(profile: ProfileCosts, tree: FlameTree, kinds: Sequence[int], label
     return svg.picture(WIDTH, (deepest + 1) * ROW, label, parts)
 
 
-def _functions(profile: ProfileCosts) -> Iterator[Markup]:
+def _functions(profile: ProfileCosts, names: Sequence[str]) -> Iterator[Markup]:
     """Yield the table of the largest functions, and of changed ones among the others."""
     changed = [row for row in profile.functions[MOST_FUNCTIONS:] if row.trend is not CostTrend.SAME]
     shown = [*profile.functions[:MOST_FUNCTIONS], *changed[:MOST_CHANGED]]
     if profile.changes:
-        titles = map(value, ("Own share before", "After", "Own change"))
+        titles = map(value, (f"Own share {names[0]}", names[1].capitalize(), "Own change"))
         cells = ([*_cells(profile, row), _decision(row)] for row in shown)
         only_changed = Filter("Only changed", [row.trend is not CostTrend.SAME for row in shown])
         yield table_html(table([name("Function"), *titles, mark("Decision")], cells), wanted=only_changed)
@@ -244,7 +261,7 @@ def _decision(row: FlameFunction) -> str:
     return f"{_MARKS.get(row.trend, '')} {words.get(row.trend, row.trend.value)}".strip()
 
 
-def _calls(profile: ProfileCosts) -> Iterator[Markup]:
+def _calls(profile: ProfileCosts, names: Sequence[str]) -> Iterator[Markup]:
     """Yield the table of the calls with the largest own cost of the callee."""
     costs: dict[Stack, list[float]] = {}
     for place, side in enumerate(profile.stacks):
@@ -252,7 +269,7 @@ def _calls(profile: ProfileCosts) -> Iterator[Markup]:
         for stack, cost in side.items():
             costs.setdefault(stack[-2:], [0.0, 0.0])[place] += cost / whole
     ranked = sorted(costs, key=lambda call: (-max(costs[call]), call))
-    titles = ["Share before", "After"] if profile.changes else ["Share"]
+    titles = [f"Share {names[0]}", names[1].capitalize()] if profile.changes else ["Share"]
     rows = []
     for call in ranked[:MOST_CALLS]:
         shares = costs[call] if profile.changes else [max(costs[call])]

@@ -40,6 +40,8 @@ class Scale:
         return [start + (value - low) / span * length for value in values]
 
 
+ACROSS = 1000.0
+"""Width of a stretched picture in its own units, however wide the page is."""
 _SCROLLING = Markup('<div class="scroll" tabindex="0" role="group" aria-label="picture">{}</div>')
 
 
@@ -55,6 +57,25 @@ def picture(width: float, height: float, label: str, parts: Iterable[Markup], *,
     return _SCROLLING.format(drawn) if label else drawn
 
 
+def stretched(height: float, parts: Iterable[Markup], kind: str) -> Markup:
+    """Return a picture of lines that is as wide as the page lets it, `ACROSS` units; lengths downwards are pixels."""
+    return Markup(
+        '<svg class="{}" height="{}" viewBox="0 0 {} {}" preserveAspectRatio="none" aria-hidden="true">{}</svg>'
+    ).format(kind, _number(height), _number(ACROSS), _number(height), Markup("").join(parts))
+
+
+def wide(height: float, label: str, words: Iterable[Markup], plots: Iterable[Markup]) -> Markup:
+    """Return a picture as wide as the page: ``words`` at pixels or shares of it, and ``plots``, which are stretched."""
+    labels = Markup('<svg class="labels" height="{}" aria-hidden="true">{}</svg>').format(
+        _number(height), Markup("").join(words)
+    )
+    return _SCROLLING.format(
+        Markup('<div class="wide" role="img" aria-label="{}">{}</div>').format(
+            visible(label), Markup("").join([labels, *plots])
+        )
+    )
+
+
 def line(kind: str, x1: float, y1: float, x2: float, y2: float) -> Markup:
     """Return a straight line."""
     left, top, right, bottom = map(_number, (x1, y1, x2, y2))
@@ -62,9 +83,15 @@ def line(kind: str, x1: float, y1: float, x2: float, y2: float) -> Markup:
     return _element(f'<path class="{kind}" d="M{left} {top}{end}"/>')
 
 
-def path(kind: str, points: Sequence[tuple[float, float]]) -> Markup:
-    """Return a line through points."""
-    return _element(f'<path class="{kind}" d="M{"L".join([f"{_number(x)} {_number(y)}" for x, y in points])}"/>')
+def path(kind: str, points: Sequence[tuple[float, float]], tips: Iterable[str] = ()) -> Markup:
+    """Return a line through points, with a tip for each of them or none."""
+    drawn = "L".join([f"{_number(x)} {_number(y)}" for x, y in points])
+    return _element(f'<path class="{kind}" d="M{drawn}"{_tips(tips)}/>')
+
+
+def rules(kind: str, heights: Iterable[float]) -> Markup:
+    """Return lines across a stretched picture, in one element."""
+    return _element(f'<path class="{kind}" d="{"".join([f"M0 {_number(y)}H{ACROSS:g}" for y in heights])}"/>')
 
 
 def strokes(kind: str, ends: Iterable[tuple[float, float, float]]) -> Markup:
@@ -72,9 +99,17 @@ def strokes(kind: str, ends: Iterable[tuple[float, float, float]]) -> Markup:
     return _element(f'<path class="{kind}" d="{"".join([f"M{x:.4g} {y1:.4g}V{y2:.4g}" for x, y1, y2 in ends])}"/>')
 
 
-def dots(kind: str, points: Iterable[tuple[float, float]]) -> Markup:
-    """Return discs in one element: very short lines, whose class gives them round ends and their width."""
-    return _element(f'<path class="{kind}" d="{"".join([f"M{x:.4g} {y:.4g}h.01" for x, y in points])}"/>')
+def dots(kind: str, points: Iterable[tuple[float, float]], tips: Iterable[str] = ()) -> Markup:
+    """Return points in one element: very short lines, whose class gives them ends and a width, even if stretched.
+
+    ``tips``: what the page shows at each point if a pointer or the keyboard reaches it.
+    """
+    return _element(f'<path class="{kind}" d="{"".join([f"M{x:.4g} {y:.4g}h.01" for x, y in points])}"{_tips(tips)}/>')
+
+
+def _tips(tips: Iterable[str]) -> str:
+    told = escape("\n".join(map(visible, tips)))
+    return f' data-tips="{told}"' if told else ""
 
 
 def rectangle(kind: str, x: float, y: float, width: float, height: float) -> Markup:
@@ -83,20 +118,23 @@ def rectangle(kind: str, x: float, y: float, width: float, height: float) -> Mar
     return _element(f'<rect class="{kind}" x="{_number(x)}" y="{_number(y)}" {size}/>')
 
 
-def dot(kind: str, x: float, y: float, radius: float = 3) -> Markup:
+def dot(kind: str, x: float, y: float, radius: float = 3, tip: str = "") -> Markup:
     """Return a disc."""
-    return _element(f'<circle class="{kind}" cx="{_number(x)}" cy="{_number(y)}" r="{_number(radius)}"/>')
+    place = f'cx="{_number(x)}" cy="{_number(y)}" r="{_number(radius)}"'
+    return _element(f'<circle class="{kind}" {place}{_tips([tip])}/>')
 
 
-def triangle(kind: str, x: float, y: float, size: float = 3.4) -> Markup:
-    """Return a triangle, which differs from a disc even without colours."""
-    left, right, top, foot = map(_number, (x - size, x + size, y - size, y + size * 0.8))
-    return _element(f'<path class="{kind}" d="M{_number(x)} {top}L{left} {foot}L{right} {foot}Z"/>')
+def square(kind: str, x: float, y: float, size: float = 3, tip: str = "") -> Markup:
+    """Return a square, which differs from a disc even without colours."""
+    half, whole = _number(size), _number(2 * size)
+    path = f"M{_number(x)} {_number(y - size)}h{half}v{whole}h-{whole}v-{whole}Z"
+    return _element(f'<path class="{kind}" d="{path}"{_tips([tip])}/>')
 
 
-def text(x: float, y: float, words: str, kind: str = "") -> Markup:
-    """Return words at a point, aligned by their class."""
-    return _element(f'<text class="{kind}" x="{_number(x)}" y="{_number(y)}">{escape(words)}</text>')
+def text(x: float | str, y: float, words: str, kind: str = "") -> Markup:
+    """Return words at a point, aligned by their class. ``x`` may be a share of the picture, such as ``50%``."""
+    place = x if isinstance(x, str) else _number(x)
+    return _element(f'<text class="{kind}" x="{place}" y="{_number(y)}">{escape(words)}</text>')
 
 
 def _element(text: str) -> Markup:

@@ -194,16 +194,15 @@ def _profile_subject(
 def _seconds(session: RunSession, subject: Subject) -> float:
     """Return the seconds of one run of the benchmark's program; 1 s if it was not measured.
 
-    A program may print the time of a small part of its work. With ``parse``, the step's time is therefore divided by
-    its number of processes.
+    Only a suite's process cannot be timed for this: it has run other benchmarks too. What any other program says of
+    itself may be the time of a small part of its work, such as the latency of a request.
     """
     record = record_of(run_folder.events(session.folder.path))
     source = subject.source
-    if source.step.parse:
+    if source.tool is None or not source.tool.is_suite:
         series = record.series.get((subject.benchmark, subject.metric))
         processes = sum(len(series.readings(side)) for side in Side) if series else 0
-        took = record.outcome_of(source.id).seconds
-        return took / processes if processes and took else 1.0
+        return series.seconds / processes if series and processes and series.seconds else 1.0
     series = record.series.get((subject.benchmark, "time"))
     values = [item.value for item in series.readings(Side.BASELINE)] if series else []
     counts = operations(session.context, source)
