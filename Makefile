@@ -6,7 +6,7 @@ help:
 	@echo 'make perf     run all workflows that are out of date; to run one: make perf-cli-command'
 	@echo 'make test     install missing programs, run all checks and tests'
 	@echo 'make docs     build the documentation as a site in site/; a broken link fails'
-	@echo 'make reference  write the tables of docs/reference/tools and docs/reference/commands.md from the code'
+	@echo 'make reference  write what docs/reference has from the code'
 	@echo 'make format   format the code'
 	@echo 'make schema   write schemas/workflow.schema.json from the model'
 	@echo 'make fragment write perf.mk from workflows/'

@@ -27,7 +27,7 @@ PACKED = 75_365 / 693_835
 POINTS, POINT = 18, 49
 """Points that such a benchmark adds to the history, 9 metrics of both sides; bytes of one.
 
-docs/explanation/performance.md has these figures.
+dev/performance.md has these figures.
 """
 NIGHTS = 365
 

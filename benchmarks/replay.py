@@ -51,9 +51,8 @@ def prepared(change: dict[str, Any], clone: Path, tree: Path, *, backwards: bool
     own = [*change.get("take", []), *change.get("files", {})]
     if change.get("take"):
         git(tree, "checkout", newest, "--", *change["take"])
-    for name, text in change.get("files", {}).items():
-        (tree / name).write_text(text)
-    for name, text in change.get("added", {}).items():
+    for name, text in {**change.get("files", {}), **change.get("added", {})}.items():
+        (tree / name).parent.mkdir(parents=True, exist_ok=True)
         (tree / name).write_text(text)
     git(tree, "add", "-Af")
     git(tree, "commit", "-qm", "replayed", "--allow-empty", "--no-verify")

@@ -105,7 +105,7 @@ neither of the known changes, since it kept no time for their code layouts. That
 - **Known** are the changes that the project documents, as names of benchmarks with wildcards; **found** are those of
   which a row is proven. **Others changed** are all other rows with a proven change of any size.
 - **Undecided** rows are `unproven`, and a regression beyond `action` is not excluded.
-- **Not timed** rows execute the [same files or code](../../docs/explanation/methodology.md#what-is-not-timed) on both
+- **Not timed** rows execute the [same files or code](../../docs/explanation/unchanged.md) on both
   sides.
 
 """

@@ -16,7 +16,8 @@ from benchmarks.change_experiment.series import NOISES
 from tests.modules import ROOT, run_module
 
 STORED = ROOT / "dev" / "experiments" / "changes.jsonl"
-PAGE = ROOT / "docs" / "explanation" / "change-points.md"
+PAGE = ROOT / "dev" / "change-points.md"
+OF_USERS = ROOT / "docs" / "explanation" / "change-points.md"
 
 
 def entries_of(path: Path) -> dict[tuple[str, ...], dict[str, Any]]:
@@ -61,7 +62,7 @@ def test_the_page_on_change_points_shows_the_counts(table: Callable[[Sequence[ta
 
 
 def test_the_figures_on_newest_runs_are_those_of_the_counts() -> None:
-    page, entries = " ".join(PAGE.read_text().split()), entries_of(STORED)
+    page, entries = " ".join(OF_USERS.read_text().split()), entries_of(STORED)
     watched = {noise: entries["perfflow", "watched", noise] for noise in tables.ALL}
     for noise, named in (("gauss", "normal noise"), ("ar6", "a correlation of 0.6")):
         half, most = tables.delays_of(watched[noise])

@@ -11,7 +11,7 @@ from tests.modules import ROOT, run_module
 from tests.store.history.databases import has_server
 
 LOG = ROOT / "dev" / "experiments" / "history-size.txt"
-PAGE = ROOT / "docs" / "explanation" / "performance.md"
+PAGE = ROOT / "dev" / "performance.md"
 TIMES = r"([\d.]+ m?s \([\d.]+ m?s\))"
 LINES = (
     *(rf"import: {TIMES}, [\d,]+ points/s, [\d.]+x json\.loads", rf"bare inserts of these points: {TIMES}"),

@@ -20,28 +20,41 @@ class Stall(ResultPart):
     """
 
     reason: str
+    """The tool's name of the reason, what the warp does, and what usually lowers it."""
     cycles: float
+    """The tool's count (cycles, samples or shares), and its part of all that warps did."""
     share: float = 0.0
+    """See `cycles`."""
     means: str = ""
+    """See `reason`."""
     lowers: str = ""
+    """See `reason`."""
     pressing: bool = False
+    """Whether it is worth acting on: a large share, while schedulers issue in few cycles."""
 
 
 class ToolAdvice(ResultPart):
     """Advice of a tool in its own words; ``gain`` is the speedup that it estimates, as a share."""
 
     rule: str
+    """The tool's rule, and its text."""
     text: str
+    """See `rule`."""
     gain: Number = None
+    """Estimated speedup as a share; null without an estimate."""
 
 
 class Modelled(ResultPart):
     """The occupancy model of a kernel's launch on its architecture, and changes that would raise it, best first."""
 
     occupancy: float
+    """Theoretical occupancy (0..1), and blocks at once on an SM."""
     blocks: int
+    """See `occupancy`."""
     limiters: list[str]
+    """The resources that limit it, several if they run out together; empty if all places are taken."""
     lifts: list[str] = []
+    """Changes that would raise it and by how much, the smallest change first."""
 
 
 def _each_reason(found: object) -> object:
@@ -69,37 +82,69 @@ class KernelResult(ResultPart):
     """
 
     step: str = ""
+    """The step, the benchmark that has its figures, and the tool."""
     benchmark: str = ""
+    """See `step`."""
     tree: Literal["baseline", "candidate"] = "baseline"
+    """The side: `baseline` or `candidate`."""
     name: str
+    """The name of the kernel, in the shortest form that distinguishes it from the others."""
     source: str
+    """See `step`."""
     device: str = ""
+    """The GPU by the name of its driver, and its compute capability."""
     capability: str = ""
+    """See `device`."""
     launches: int = 1
+    """Number of launches, median time of a launch, and share (0..1) of all kernels' time."""
     seconds: Number = None
+    """See `launches`."""
     share: Number = None
+    """See `launches`."""
     grid: int | None = None
+    """Blocks of the grid and threads of a block; like all following fields, of the launch that took longest."""
     threads: int | None = None
+    """See `grid`."""
     registers: int | None = None
+    """Registers of a thread, bytes of shared memory of a block."""
     shared_static: int | None = None
+    """See `registers`."""
     shared_dynamic: int | None = None
+    """See `registers`."""
     carveout: int | None = None
+    """Bytes of an SM's shared memory as configured, and blocks that its barriers allow."""
     barrier_blocks: int | None = None
+    """See `carveout`."""
     occupancy: Number = None
+    """Achieved and possible warps as shares of the SM's places, and what limits them, as the tool reports."""
     occupancy_theoretical: Number = None
+    """See `occupancy`."""
     limiters: list[str] = []
+    """See `occupancy`."""
     sm_share: Number = None
+    """Throughput of the SMs and of memory as shares of their peaks (speed of light)."""
     memory_share: Number = None
+    """See `sm_share`."""
     issued: Number = None
+    """Share of cycles in which a scheduler issued; rounds of blocks for the grid."""
     waves: Number = None
+    """See `issued`."""
     uncoalesced: Number = None
+    """Share of the sectors of global memory that a perfect access pattern would not have moved."""
     precision: str = ""
+    """Precision of most of its arithmetic."""
     model: Modelled | None = None
+    """The same by perfflow's model; null if launch or architecture is unknown."""
     bound: Literal["memory", "compute", "latency"] | None = None
+    """The limit: `memory`, `compute` or `latency`."""
     because: str = ""
+    """The figures behind the bound."""
     stalls: Annotated[list[Stall], BeforeValidator(_each_reason)] = []
+    """Why its warps waited, the largest share first."""
     advice: list[ToolAdvice] = []
+    """Advice of the tool, in its words."""
     warnings: list[str] = []
+    """Doubts, such as a model that does not agree with the tool."""
 
 
 def measured_of(kernel: KernelResult) -> KernelResult:

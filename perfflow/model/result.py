@@ -23,23 +23,40 @@ class OnGpu(ResultPart):
     """
 
     kernel: str
+    """The name of the kernel, and the GPU."""
     device: str
+    """See `kernel`."""
     seconds: float
+    """Time of a launch, and share of that GPU's roof (0..1); null without a roof."""
     share: Number
+    """See `seconds`."""
     slower: float
+    """Time divided by that of the fastest GPU, and share divided by the best share."""
     of_best: Number
+    """See `slower`."""
 
 
 class Sample(ResultPart):
     """One side of a row. ``readings`` is set if values have further properties, such as a distribution or a bound."""
 
     value: Number
+    """The statistic and its 95% interval; null if there are too few samples."""
     low: Number
+    """See `value`."""
     high: Number
+    """See `value`."""
     n: int
+    """Number of samples."""
     # Not in repr, since a notebook shows the row and there may be thousands of samples.
     samples: list[float] = Field(repr=False)
+    """The value of each process, in the order in which they were taken; value i of both sides is one pair if
+    `paired`.
+    """
     readings: list[dict[str, Any]] | None = Field(default=None, repr=False)
+    """More about the samples, if there is more: `inner` is the distribution inside the process, `statistic` names the
+    part of it that is `value`, `at_most` marks an upper bound, `exact` a count without noise, `tick` is the step of the
+    last printed digit if that is coarse.
+    """
     confirming: list[int] = Field(default=[], repr=False)
     """For each sample, the number of the confirmation that it is from, or 0; empty without confirmations."""
 
@@ -54,8 +71,11 @@ class Bounds(ResultPart):
     """An estimate with its confidence interval."""
 
     value: Number
+    """The estimate and the ends of its interval; null is an open end."""
     low: Number
+    """See `value`."""
     high: Number
+    """See `value`."""
 
 
 class ConfirmationOf(ResultPart):
@@ -65,20 +85,30 @@ class ConfirmationOf(ResultPart):
     """
 
     pairs: int
+    """Number of fresh pairs, or of fresh runs of each side."""
     change: Bounds
+    """Change by these alone, with a 95% interval, as bounds."""
     p: float
+    """P-value of no change by these alone."""
     before: Bounds
+    """Change by the samples before them, as bounds."""
     agrees: bool
+    """Whether they confirm the change: `p` is at most 5%, and `change` has the direction of `before`."""
 
 
 class AsBuilt(ResultPart):
     """A row of the programs as built, which was replaced by one over new code layouts of both sides."""
 
     design: str
+    """How its samples were taken."""
     paired: bool
+    """See `design`."""
     baseline: Sample | None
+    """A sample of each side; null if there is none."""
     candidate: Sample | None
+    """See `baseline`."""
     change: Bounds | None
+    """As bounds."""
 
 
 class LayoutsOf(ResultPart):
@@ -89,9 +119,13 @@ class LayoutsOf(ResultPart):
     """
 
     n: int
+    """Number of layouts of each side."""
     deviation: float
+    """Standard deviation between layouts, net of noise, as a share of the value."""
     numbers: list[list[int]] | None = None
+    """Number of the layout of each sample, for baseline and candidate; null if each layout was run once."""
     built: AsBuilt
+    """The row as built."""
     is_accident: bool = False
     """Whether the change of the programs as built is an accident of code layout."""
 
@@ -103,20 +137,32 @@ class MemoryResult(ResultPart):
     """
 
     step: str = ""
+    """The profiling step, and the benchmark."""
     benchmark: str = ""
+    """See `step`."""
     tree: Literal["baseline", "candidate"]
+    """`baseline` or `candidate`."""
     axis: Literal["instructions", "bytes", "time"]
+    """The unit of `at`, counted from the start of the process: `instructions`, `bytes` that were allocated, or `time`
+    in seconds.
+    """
     at: list[float]
+    """Points of the run and the bytes held there, at most 200; the highest points are kept."""
     held: list[float]
+    """See `at`."""
 
 
 class SizePoint(ResultPart):
     """A value at a size, in the metric's base unit, with its confidence interval."""
 
     size: float
+    """The size."""
     value: Number
+    """The value there, in the base unit of the metric, and its 95% interval."""
     low: Number
+    """See `value`."""
     high: Number
+    """See `value`."""
 
 
 class JobResult(ResultPart):
@@ -126,44 +172,70 @@ class JobResult(ResultPart):
     """
 
     group: str
+    """The group of steps that it measured."""
     id: str
+    """Number of the job in the engine."""
     attempt: int
+    """Number of the attempt to measure the group."""
     state: str
+    """`done`, or how it ended before that."""
     seconds: float
+    """Duration on the machine."""
     lost: str = ""
+    """Why an earlier attempt did not count; else empty."""
 
 
 class NodeResult(ResultPart):
     """A machine of a cluster that measured a part of the run: its name in the cluster, its facts, and its jobs."""
 
     name: str
+    """Name of the machine in the engine (Slurm)."""
     identity: str
+    """Results of machines with the same identity are compared."""
     machine: dict[str, Any]
+    """Facts about it, as under `machine` of the whole file; also `governor`, and facts from the engine about the
+    job.
+    """
     jobs: list[JobResult]
+    """Its jobs."""
 
 
 class Brief(ResultPart):
     """Information that the recipient of a routed run needs to start: one line each, with exact names."""
 
     regressed: list[str] = []
+    """A line for each regressed row: change, interval, and the threshold that it exceeds."""
     undecided: list[str] = []
-    """Rows in which a regression above the action threshold is not excluded, and rows that head does not measure."""
+    """A line for each row that may hide a regression over the action threshold, and for each that head does not
+    measure.
+    """
     thresholds: list[str] = []
+    """The thresholds, accepted regressions, and targets that are not met."""
     hotspots: list[str] = []
+    """Functions that got slower: place, part of the loss, both sides, and the last commit that touched them."""
     commands: list[str] = []
+    """Commands to measure again, to profile again and to find the commit, quoted for a shell, from the project's
+    root.
+    """
 
 
 class RouteTaken(ResultPart):
     """The first rule that matched, and its destination."""
 
     rule: str
+    """The first rule that matched: the name of a built-in rule, or `routes: ` and the condition of a rule of the
+    workflow.
+    """
     to: str
+    """The destination."""
     why: str
+    """The reason, in words."""
     next: str = ""
-    """What to do next, as a sentence."""
+    """What to do next, as a sentence; for a rule of the workflow, its destination and reason."""
     command: str = ""
-    """The command to type for it, '' if there is none."""
+    """The command to type for that, from the project's root; empty if there is none."""
     brief: Brief = Brief()
+    """A brief for the recipient."""
 
 
 SCHEMA: Literal["perfflow.result/2"] = "perfflow.result/2"
@@ -231,9 +303,16 @@ class Reason(ResultPart):
     """
 
     kind: ReasonKind
+    """What it is about, see below."""
     benchmark: str = ""
+    """The benchmark, or the glob of a missing one; empty if it is about none or about several."""
     values: dict[str, Any] = {}
+    """What else it is about, depending on the kind: `metric`, `step`, `statistic`, `requirement`, `change` (a share),
+    `until` (a date), `stopped` (as in benchmarks), `key` (of a matrix), `budget` (seconds), `benchmarks` (names),
+    `other` (the step that measures the same).
+    """
     text: str
+    """The sentence that reports show; its words may change."""
 
     @property
     def is_warning(self) -> bool:
@@ -250,8 +329,11 @@ class LibraryItem(ResultPart):
     """A file of another repository that the run used, as ``perfflow.lock`` pins it."""
 
     reference: str
+    """The reference as in `perfflow.lock`."""
     commit: str
+    """The pinned commit."""
     sha256: str
+    """Checksum of its files, as in `perfflow.lock`."""
 
 
 class RunInfo(ResultPart):
@@ -261,66 +343,91 @@ class RunInfo(ResultPart):
     """
 
     id: str
+    """The run's name in `.perfflow/runs`."""
     workflow: str
+    """The name of the workflow, and the title of the report."""
     component: str
+    """See `workflow`."""
     started: str
+    """Times in RFC 3339, UTC; `finished` is null if perfflow was killed."""
     finished: str | None = None
+    """See `started`."""
     seconds: float | None = None
+    """Duration of the run, including `waited` of the steps, without the time between an interruption and `--resume`."""
     seed: int
+    """Seed of the random order of the pairs; `--seed` repeats it."""
     file: str = ""
+    """The file of the workflow, and its parameters with their values."""
     params: dict[str, Any] = {}
+    """See `file`."""
     version: str = ""
+    """Version of perfflow."""
     budget: float | None = None
-    """Seconds for all measuring together, if there was a limit."""
+    """Seconds for the whole command; null without a limit."""
     isolation: str = ""
-    """What separated the measured programs from the machine, such as ``bubblewrap``; '' for nothing."""
+    """What separated the measured programs from the machine, such as `bubblewrap`; empty for nothing."""
     chosen: list[str] = []
-    """Globs of the benchmarks that the run measures, given with `--benchmark`; empty for all."""
+    """The globs given with `--benchmark`, if only these benchmarks were measured; else empty."""
     shard: str = ""
-    """The part of the benchmarks that the run measures, such as `2/4`, given with `--shard`; '' for all."""
+    """The part of the benchmarks that was measured, such as `2/4`, given with `--shard`; else empty."""
     judged_by: list[str] = []
-    """Thresholds that replaced the run's own when it was rejudged, as they were given."""
+    """Other thresholds, if the run was judged again."""
     interrupted: bool = False
+    """Whether the run was interrupted, when it was resumed, and the seconds between."""
     digest: str = ""
-    """Hash of the workflow and its parameters, which must match to resume the run."""
+    """Hash of the workflow and its parameters; a run can be resumed only with the same hash."""
     resumed: list[str] = []
-    """Times when the run was resumed."""
+    """See `interrupted`."""
     paused: float = 0.0
-    """Seconds between its interruptions and resumptions, which are not part of its duration."""
+    """See `interrupted`."""
     template: str = "report"
-    """Layout of the report."""
+    """Layout of the report: `report`, `analysis`, or the template that the workflow names; the run's folder has a copy,
+    `report.md.j2`.
+    """
     accept: Number = None
-    """Smallest proven effect for which a candidate is kept, as a share; None without an optimize stage."""
+    """Of the optimize stage: the smallest effect for which a change is kept, as a share (null without the stage); globs
+    of guarded benchmarks; techniques without a candidate, each with the reason.
+    """
     guard: list[str] = []
-    """Globs of benchmarks that the optimize stage guards: all of their metrics gate."""
+    """See `accept`."""
     independent: bool = False
-    """Whether every candidate was judged against the original, and none was kept on top of another."""
+    """Whether each candidate was compared with the original, and none was kept on top of another: `perfflow judge`."""
     ruled_out: dict[str, str] = {}
-    """Techniques of the optimization hierarchy without a candidate, and the reason."""
+    """See `accept`."""
     command: list[str] = []
+    """The command line, of a gate and of a comparison of stored results."""
     out: str = ""
-    """The folder given with `--out`; '' if the run is among the project's runs."""
+    """The folder of `--out`, else empty."""
     across_machines: bool = False
+    """Whether the stored results are from two machines."""
     data_missing: list[str] = []
-    """Globs under ``data`` that matched no file when the run started."""
+    """Globs under `data` that matched no file at the start of the run."""
     library: list[LibraryItem] = []
+    """Files of other repositories that the workflow used, as a list; empty without any."""
     warnings: list[str] = []
+    """Warnings about the run or the comparison as a whole."""
 
 
 class Gate(ResultPart):
     """The verdict for other systems."""
 
     name: str = GATE
+    """`review:gate:perf`."""
     status: Literal["pass", "fail"]
+    """`pass` or `fail`; exits 1, 3 and 4 are `fail`."""
 
 
 class Scaling(ResultPart):
     """One size of a benchmark whose growth is fitted: matrix key, size, own name, and the common name of all sizes."""
 
     key: str
+    """The key of `scaling`, and the size."""
     size: float
+    """See `key`."""
     cell: str
+    """Its own name, and the name of all sizes together; `*` stands for a suite's own id."""
     of: str
+    """See `cell`."""
 
 
 class Axis(ResultPart):
@@ -330,10 +437,15 @@ class Axis(ResultPart):
     """
 
     key: str
+    """The key of `compare`, the value of this cell, and the first value."""
     value: str
+    """See `key`."""
     first: str
+    """See `key`."""
     cell: str
+    """Its own name, and the name of all values together; `*` stands for a suite's own id."""
     of: str
+    """See `cell`."""
 
 
 class PlannedStep(ResultPart):
@@ -345,66 +457,101 @@ class PlannedStep(ResultPart):
     """
 
     id: str
+    """As in the workflow; the id of a matrix cell is `id[key=value]`."""
     stage: str
+    """See `id`."""
     tool: str
+    """The tool, or `run`."""
     role: str = "work"
+    """What the step does: `measure`, `profile`, `machine` (finds peaks of the machine), `check`, `work`, `candidate`
+    (changes the code) or `compare` (compares the kept code with the original).
+    """
     compare: bool = False
-    """Whether it compares the kept candidates with the original."""
+    """Whether it compares the kept candidates with the original; whether perfflow added it."""
     benchmark: str = ""
+    """As in the workflow."""
     metric: str | None = None
+    """See `benchmark`."""
     expect: list[str] = []
+    """See `benchmark`."""
     allowed: bool = False
+    """Whether `continue-on-error` allows it to fail."""
     selected: bool = True
+    """False if `--stage`, `--only` or `--from` left it out."""
     technique: str = ""
+    """Of a candidate: as in the workflow."""
     why: str = ""
+    """See `technique`."""
     scaling: Scaling | None = None
+    """The size of a benchmark with sizes; else null."""
     axis: Axis | None = None
+    """The cell of a step with `compare: KEY`; else null."""
     scenario: str = ""
+    """The kind of benchmark, and the benchmarks that it confirms, as in the workflow."""
     confirms: list[str] = []
+    """See `scenario`."""
     precision: str = ""
+    """Precision of its floating-point operations, from its `work`; else empty."""
     in_one_tree: bool = False
     """Whether it compares two commands, settings or variants in one tree, also in a gate."""
     automatic: bool = False
+    """See `compare`."""
 
 
 class StepResult(PlannedStep):
     """The outcome of one step."""
 
     tree: str
+    """The tree in which it ran: `baseline` or `candidate`."""
     status: Literal["done", "failed", "skipped", "timeout", "cached"]
+    """`done`, `failed`, `skipped`, `timeout` or `cached` (taken from the run that was resumed)."""
     reason: str
+    """Why its status is not done, in words."""
     seconds: float
+    """Seconds that the whole step took, and seconds before it in which other runs had the machine."""
     waited: float = 0.0
-    """Seconds of waiting for the machine, in addition to those of the step itself."""
+    """See `seconds`."""
     argv: list[str]
+    """Its command and exit status; null if no process ended."""
     exit_code: int | None
+    """See `argv`."""
     warnings: list[str]
+    """Warnings about its figures."""
     cautions: list[str] = []
-    """Those of the warnings that say how to read the figures."""
+    """Those of the `warnings` that say how to read the figures."""
     few_samples: bool = False
     """Whether a profiler took too few samples for reliable shares."""
     log: str = ""
+    """Path of its output in the run's folder, and values that it wrote to `PERFFLOW_OUTPUT`."""
     tail: list[str] = []
-    """Last lines of the log of a failed step."""
+    """Last lines of the log of a failed step, at most 20."""
     outputs: dict[str, str] = {}
+    """See `log`."""
     ended: bool = True
+    """False if the run ended before the step did."""
     identical: bool = False
+    """Whether both sides executed the same files; then the floor is 0.5% instead of 2%."""
     rebuilt: bool = False
-    """Whether both sides are builds of their own of a native program, from two trees."""
+    """Whether both sides are builds of their own of a native program, which differ in code layout whatever changed."""
     not_started: bool = False
+    """Whether its program could not be started."""
     out_of_time: bool = False
-    """Whether it was ended, or not started, because the time of the whole command was over."""
+    """Whether it was ended, or not started, because the time of the command (`--budget`) was over."""
     devices: list[str] = []
-    """GPUs on which it measured, by their drivers' names; empty if it ran on the machine's own processor."""
+    """GPUs on which it measured, by the names of their drivers; empty if it ran on the processor."""
 
 
 class Expected(ResultPart):
     """Calibration of this machine: spread of ln ratios, smallest detectable change, seconds to detect it, and date."""
 
     noise: Number
+    """Robust standard deviation of the logarithms of the ratios between identical sides."""
     smallest_change: Number
+    """Smallest change that can be detected here, as a share."""
     within: Number
+    """Seconds that this takes."""
     calibrated: str
+    """Time of the calibration."""
 
 
 Decision = Literal["improved", "regressed", "same", "unproven", "not measured", "new", "removed"]
@@ -418,54 +565,95 @@ class Benchmark(ResultPart):
     """
 
     name: str
+    """The benchmark, and the step and tool that measured it."""
     step: str
+    """See `name`."""
     tool: str
+    """See `name`."""
     metric: str
+    """For example `time`, `p50`, `s`; the statistic of suites is `capped mean`, or `mean` if the plain mean decided."""
     statistic: str
+    """See `metric`."""
     unit: str
+    """See `metric`."""
     better: Literal["lower", "higher", "none"]
+    """The better direction: `lower`, `higher` or `none`."""
     confidence: float | None
+    """Confidence of the intervals of `change` and `speedup`; null without an interval, as for exact figures."""
     baseline: Sample | None
+    """A sample of each side; null if there is none."""
     candidate: Sample | None
+    """See `baseline`."""
     change: Bounds | None
+    """Candidate/baseline - 1, as bounds."""
     speedup: Bounds | None
+    """Factor of improvement, as bounds; above 1 is better for every metric."""
     decision: Decision | None
+    """`improved`, `regressed`, `same`, `unproven`, `not measured`, `new` (only in the candidate), `removed` (only in
+    the baseline); null if the row is not decided.
+    """
     level: Level | None
+    """Of a row that regressed, the size by its estimate: `ok` (at most the concern threshold), `concern` or `action`.
+    `ok` for other rows, but null if the benchmark was removed, and for an unproven row unless a regression beyond the
+    action threshold is excluded.
+    """
     gating: bool
+    """Whether the verdict rests on this row."""
     pairs: int
+    """The number of pairs, and whether the samples were taken in pairs."""
     paired: bool = True
+    """See `pairs`."""
     leading: bool = False
+    """Of stored results, which gate nothing: whether the row would gate."""
     ignored: bool = False
-    """The workflow lists the benchmark under ``ignore``, so no row of it decides."""
+    """Whether the workflow lists the benchmark under `ignore`: then none of its rows gates, and its level is `ok`."""
     design: str = Design.FIXED
-    """How its samples were taken: a value of ``model.design.Design``."""
+    """How the samples were taken: `looks` (interim analyses), `fixed` (a fixed number of pairs), `few` (a few runs in
+    random order), `unpaired` (stored results). Over code layouts: `layouts`, `fixed layouts`, `few layouts`.
+    """
     stopped: str = ""
-    """Why sampling ended: settled, last look, budget, total budget; empty if the workflow sets the number of runs."""
+    """Why measuring ended: `settled`, `last look`, `budget` (of the benchmark), `total budget` (of the run); empty if
+    the workflow sets the number of runs.
+    """
     layouts: LayoutsOf | None = None
+    """The code layouts of both sides, which decide; null if the programs were measured as built."""
     confirmations: list[ConfirmationOf] = []
+    """Each confirmation: the fresh samples that were to confirm a change."""
     to_confirm: bool = False
-    """Whether a change counts only if fresh samples confirm it, because many benchmarks were compared."""
+    """Whether a change counts only if fresh samples confirm it, because many benchmarks were compared or shared
+    processes.
+    """
     unconfirmed: bool = False
-    """Whether a change was proven at first, or by all samples, but fresh ones did not confirm it."""
-    as_built: str = ""  # why no code layouts were drawn although they would have decided
+    """Whether the row is unproven because they did not."""
+    as_built: str = ""
+    """Why no code layouts were drawn where they would have decided; else empty."""
     more: int | None
+    """Estimated number of further pairs that would settle an unproven row."""
     seconds: Number = None
-    """Duration of the sampling; None if it is not known, as for stored sets."""
+    """Seconds to take the samples, from which `more` is converted to a time; null if they are not known."""
     warnings: list[str]
+    """Warnings about the row."""
     gates_by: GatesBy | None = None
-    """What makes the row gate, or would if stored sets were judged; None for other rows."""
+    """What makes the row gate: it was `chosen` automatically, the workflow names it (`requested`), it proves a
+    regression that the chosen clock does not show (`contradiction`), a `target`, a `guard`, `memory` that grew, or a
+    custom metric that was `parsed`; null for other rows.
+    """
     why: str = ""
+    """Why the row gates, in words."""
     same_as: str = ""
-    """For a rate: the time whose inverse it is in all samples, so that both are one measurement."""
+    """Of a throughput or rate that is the inverse of a time in all samples: that time. Both are one measurement, so the
+    row gates only if a target names it. Else empty.
+    """
     expected: Expected | None = None
+    """The result of `perfflow calibrate` on this machine; null without it."""
     accepted: str = ""
-    """``until DATE: WHY`` of the accepted regression that lets a row beyond its action threshold pass."""
+    """`until DATE: WHY` of the accepted regression by which a row over its action threshold passes; else empty."""
     node: str = ""
-    """The machine of a cluster that measured it; '' for the machine on which the run was started."""
+    """The machine of a cluster that measured the row; else empty."""
     unchanged: Literal["files", "code"] | None = None
-    """Why it was not timed: both sides execute and read equal files, or execute equal functions; None if it was."""
+    """Why it was not timed: `files` or `code`; null if it was."""
     changed: bool = False
-    """Whether a custom metric whose direction is not known differs between the sides."""
+    """True if a custom metric without a direction differs between the sides: their intervals do not overlap."""
 
     @property
     def in_pairs(self) -> bool:
@@ -495,18 +683,31 @@ class TargetResult(ResultPart):
     """One requirement on one benchmark."""
 
     benchmark: str
+    """As in the workflow, with globs resolved."""
     metric: str
+    """See `benchmark`."""
     statistic: str
+    """See `benchmark`."""
     requirement: str
+    """See `benchmark`."""
     measured: Number
+    """The figure with its interval; null if unknown."""
     low: Number
+    """See `measured`."""
     high: Number
+    """See `measured`."""
     unit: str
+    """See `measured`."""
     status: TargetStatus
+    """`met`, `not met`, `unproven`, `not measured`, `not held by base` if base of a gate is not proven to meet it
+    either, or `not looked at` if the run measured other benchmarks.
+    """
     detail: str = ""
+    """What is missing, in words."""
     peak: Number = None
-    """The peak of a requirement ``of peak``, in base units; ``peak_source`` is its source."""
+    """For a share `of peak`: the peak in base units, and its source; else null and empty."""
     peak_source: str = ""
+    """See `peak`."""
 
 
 class PeakResult(ResultPart):
@@ -517,13 +718,25 @@ class PeakResult(ResultPart):
     """
 
     metric: str
+    """`bandwidth` (B/s), `flops` (FLOP/s) with the precision of the numbers, such as `f32`, or another metric that the
+    workflow's `peaks` names.
+    """
     precision: str = ""
+    """See `metric`."""
     value: float
+    """The peak of the machine or the device."""
     unit: str
+    """See `value`."""
     step: str = ""
+    """The step that found the peak, and its description of the method. Both are empty for `peaks` of the workflow. A
+    published peak of a GPU has no step, and `how` names the document.
+    """
     how: str = ""
+    """See `step`."""
     device: str = ""
-    """The GPU with this peak; '' is the machine's own processor, or any device for a peak of the workflow."""
+    """The GPU, by the name of its driver; empty for the processor, and for `peaks` of the workflow, which apply to
+    everything.
+    """
 
 
 class RooflinePoint(ResultPart):
@@ -535,16 +748,27 @@ class RooflinePoint(ResultPart):
     """
 
     benchmark: str
+    """The benchmark, and the precision from its step's `work`, else that of most operations that a profiler counted in
+    a kernel, else empty.
+    """
     tree: Literal["baseline", "candidate"]
+    """The side: `baseline` or `candidate`."""
     precision: str = ""
+    """See `benchmark`."""
     intensity: float
+    """Arithmetic divided by memory traffic, in FLOP/B."""
     attained: Bounds
+    """Attained FLOP/s, as bounds."""
     attainable: Number = None
+    """FLOP/s under the roof at that intensity, and the attained share of it; null if a peak is unknown."""
     share: Number = None
+    """See `attainable`."""
     bound: Literal["memory", "compute", "latency"] | None = None
+    """The limit at that intensity: `memory` or `compute`; `latency` if a profiler saw a GPU use neither."""
     note: str = ""
+    """What makes the point doubtful, or which peak is missing."""
     device: str = ""
-    """The GPU with this roof; '' is the machine's own processor."""
+    """The GPU that it ran on and whose roof it is; empty for the processor."""
 
 
 class Grown(ResultPart):
@@ -556,11 +780,21 @@ class Grown(ResultPart):
     """
 
     exponent: Bounds | None
+    """The p of `a + b * n^p`, as bounds of 95%; null over numbers of threads."""
     best: str
+    """The class with the closest curve: `constant`, `log`, `linear`, `nlogn`, `quadratic` or `cubic`; empty over
+    numbers of threads.
+    """
     efficiency: list[SizePoint] = []
+    """Over numbers of threads: the speedup over the fewest threads, divided by how many times more threads there are,
+    as points.
+    """
     sizes: list[float]
+    """The fitted sizes."""
     points: list[SizePoint] = []
+    """The measured values, as points."""
     curve: list[SizePoint] = []
+    """The fitted curve at 25 sizes, as points; their bounds are the band of the exponent's interval."""
 
 
 class Growth(ResultPart):
@@ -570,35 +804,59 @@ class Growth(ResultPart):
     """
 
     benchmark: str
+    """The benchmark of all sizes, and the metric."""
     metric: str
+    """See `benchmark`."""
     key: str
+    """The matrix key of the sizes."""
     baseline: Grown | None
+    """How each side grows; null if the side is missing, or has too few sizes or samples."""
     candidate: Grown | None
+    """See `baseline`."""
     decision: Literal["worse", "better", "same", "unproven"] | None
+    """`worse` and `better` are proven: the intervals of the exponents do not overlap and lie in different classes.
+    `same`: both are known to be of one class. Else `unproven`. Null if only one side was measured.
+    """
     detail: str = ""
+    """The best class, or what is missing."""
 
 
 class StacksResult(ResultPart):
     """Meaning of the counts of folded stacks; see ``model.readings.StackCounts``."""
 
     unit: str
+    """The unit of the counts: `samples`, `ns`, `instructions`, `bytes`, `allocations`, or an event of the processor,
+    such as `cycles`.
+    """
     metric: str = ""
+    """The metric whose whole figure the counts add up to, so that shares of both are the same; empty if they add up to
+    a part of it.
+    """
     by_thread: bool = False
+    """Whether the first frame of each stack is the name of its thread."""
     is_call_pairs: bool = False
+    """Whether the tool records only direct callers, so that longer stacks are estimates."""
 
 
 class ProfileResult(ResultPart):
     """A profile on disk, its path relative to the run's folder; ``stacks`` if it contains folded stacks."""
 
     step: str
+    """The profiling step, the benchmark and the side."""
     benchmark: str
+    """See `step`."""
     tree: str
+    """See `step`."""
     path: str
+    """The file in the run's folder, and its hash."""
     sha256: str
+    """See `path`."""
     kind: str = ""
+    """The kind of file, such as `folded` (stacks for a flame graph)."""
     tool: str = ""
     """The tool that made it."""
     stacks: StacksResult | None = None
+    """What the counts of folded stacks are; null for other files."""
 
 
 class HotspotResult(ResultPart):
@@ -609,39 +867,59 @@ class HotspotResult(ResultPart):
     """
 
     rank: int
+    """1 is the largest of its step and tree."""
     step: str
+    """The profiling step, the benchmark and the side."""
     benchmark: str
+    """See `step`."""
     tree: str
+    """See `step`."""
     location: str
+    """The function, and its place if known."""
     file: str
+    """See `location`."""
     line: int
+    """See `location`."""
     share: float
+    """The share (0 to 1) by which it is ranked, and its unit: `time`, `instructions`, `bytes`, `stalls`, ..."""
     unit: str
+    """See `share`."""
     source: str
+    """The tool."""
     cause: str
+    """A measurement of the tool, or a supposition that is marked as one."""
     impact: str
+    """The most that its removal would save with what it calls (`inclusive_share`), by Amdahl's law."""
     self_share: float | None = None
+    """The share without the functions that it calls, and with all of them; null if unknown."""
     inclusive_share: float | None = None
+    """See `self_share`."""
     function: str = ""
-    """For Python in the tree: the function that contains the line, by its source; ``<module>`` if there is none."""
+    """Of Python in the tree: the function that contains the line (`Store.keep`; `<module>` if none), and the first line
+    of that function; else empty and 0.
+    """
     begins: int = 0
-    """The first line of that function."""
+    """See `function`."""
     uses: list[str] = []
-    """Properties of the line in its source, such as ``in a loop``."""
+    """What the line does according to its source, such as `in a loop`; see recommendations."""
 
 
 class Cheaper(ResultPart):
     """A cheaper technique in the optimization hierarchy, and its status when the candidate was tried."""
 
     technique: str
+    """The cheaper technique."""
     status: Literal["tried", "ruled out", "open"]
+    """`tried` (there was a candidate of it before), `ruled out` (the workflow gives a reason) or `open`."""
     detail: str = ""
+    """Its candidates and their outcomes, why it is ruled out, or why its candidate was skipped."""
 
 
 class Needs(ResultPart):
     """What would decide about an undecided candidate: a ``budget`` for one more look, such as ``90s``."""
 
     budget: str
+    """A `--budget` that would probably decide, such as `90s`: of the run, or of each patch of `perfflow judge`."""
 
 
 class Optimization(ResultPart):
@@ -652,46 +930,80 @@ class Optimization(ResultPart):
     """
 
     id: str
+    """The candidate; an attempt of a proposer is `id.1`, `id.2`."""
     technique: str
+    """As in the workflow."""
     why: str
+    """See `technique`."""
     decision: Literal["accepted", "rejected", "skipped"]
+    """`accepted` (kept), `rejected` (removed) or `skipped` (not tried)."""
     outcome: Outcome | None = None
+    """The same for programs: see outcomes of patches."""
     code: Code | None = None
+    """See `outcome`."""
     reason: str
+    """Why, in words."""
     flags: list[Flag] = []
+    """See `outcome`."""
     needs: Needs | None = None
+    """What would decide, null if no time would."""
     attempts: int = 0
-    """Measured tries of the same original so far, in any run, with this one; 0 if it was not measured."""
+    """Measured tries on the same original so far, in any run, with this one; the low end of the effect at the
+    confidence that they ask for, null for the first.
+    """
     surely: Number = None
-    """The low end of the effect at the confidence that so many attempts ask for."""
+    """See `attempts`."""
     benchmark: str = ""
+    """The benchmark and metric by which it was judged, and the base unit."""
     metric: str = ""
+    """See `benchmark`."""
     unit: str = ""
+    """See `benchmark`."""
     effect: Bounds | None = None
+    """Improvement over the state before it, as a share, as bounds; up is better for every metric."""
     before: Number = None
+    """The figures of both sides in that comparison, and the number of pairs."""
     after: Number = None
+    """See `before`."""
     pairs: int = 0
+    """See `before`."""
     bound: Number = None
+    """The share of time of its hotspot, which is the most it could bring; null without a profile."""
     diff: str = ""
+    """Its change: the text (empty if very long), the file in the run's folder, changed files, lines added and
+    removed.
+    """
     diff_file: str = ""
+    """See `diff`."""
     files: list[str] = []
+    """See `diff`."""
     lines: int = 0
+    """See `diff`."""
     env: dict[str, str] = {}
+    """Environment and parameters that it sets."""
     params: dict[str, Any] = {}
+    """See `env`."""
     revision: str | None = None
+    """Commit of a kept change, else null."""
     log: str = ""
+    """Of a candidate that was rejected because a command failed: path of the output in the run's folder, and its last
+    lines.
+    """
     tail: list[str] = []
-    """Last lines of the log of the command that failed; the whole log is ``log`` in the run's folder."""
+    """See `log`."""
     cheaper: list[Cheaper] = []
-    """The cheaper techniques, in the order of the hierarchy."""
+    """Cheaper techniques in the hierarchy, and their state when it was tried."""
 
 
 class CommitInfo(ResultPart):
     """A commit between base and head that touched a function: its full revision, subject and author."""
 
     revision: str
+    """The commit; `uncommitted changes` have no revision and no author."""
     subject: str
+    """See `revision`."""
     author: str = ""
+    """See `revision`."""
 
 
 class Attribution(ResultPart):
@@ -703,29 +1015,47 @@ class Attribution(ResultPart):
     """
 
     benchmark: str
+    """The regressed benchmark and metric."""
     metric: str
+    """See `benchmark`."""
     step: str
+    """The profiling step, and the profiler."""
     tool: str
+    """See `step`."""
     function: str
+    """The function, and the line that costs most on the candidate if known."""
     file: str = ""
+    """See `function`."""
     line: int = 0
+    """See `function`."""
     crate: str = ""
+    """The crate or Python package of its file, and the matching region of the workflow; empty if there is none."""
     region: str = ""
+    """See `crate`."""
     unit: str
+    """Its own cost on each side, for each operation, or for each run without `ops`."""
     baseline: Number
+    """See `unit`."""
     candidate: Number
+    """See `unit`."""
     change: Number
+    """Candidate / baseline - 1 (null if the baseline has no cost), and its part of the benchmark's loss."""
     share: Number
+    """See `change`."""
     commits: list[CommitInfo] = []
+    """Commits between base and head that touched it, the newest first."""
     note: str = ""
-    """Why this is uncertain, such as too few samples."""
+    """Why this is uncertain: few samples, a substitute tool, commits that touched only its file."""
     samples: list[int] = []
-    """For a sampling profiler, the number of samples of each side; empty for others."""
+    """Number of samples of each side, from a sampling profiler; else empty."""
     region_share: Number = None
-    """Share of the benchmark's regression of all functions in its region together."""
+    """The part of the benchmark's loss of all named functions of its region; null without a region."""
     share_low: Number = None
+    """The interval of `share`: three standard errors of the profiles and of the change to each side; null for
+    counts.
+    """
     share_high: Number = None
-    """The interval of ``share``, three standard errors to each side; None for counts, which have no noise."""
+    """See `share_low`."""
 
 
 class Recommendation(ResultPart):
@@ -736,20 +1066,32 @@ class Recommendation(ResultPart):
     """
 
     finding: str
+    """The finding."""
     advice: str
+    """The advice."""
     evidence: str
+    """Figures of this run that support it; empty for advice of a tool."""
     rule: str = ""
+    """The rule."""
     benchmark: str = ""
+    """The benchmark; empty for the whole run."""
     source: str = ""
+    """For advice of a tool, in its words: the tool, and its estimate of the speedup as a share; empty and null for
+    perfflow's own rules.
+    """
     gain: Number = None
+    """See `source`."""
 
 
 class Verification(ResultPart):
     """The outcome of one correctness step."""
 
     id: str
+    """The step."""
     status: Literal["passed", "failed", "skipped", "not run"]
+    """`passed`, `failed`, `skipped` or `not run`."""
     detail: str
+    """What was checked, or the first difference."""
 
 
 class Blind(ResultPart):
@@ -759,45 +1101,89 @@ class Blind(ResultPart):
     """
 
     changed: int
+    """Number of lines of code that changed between base and head."""
     missed: int
+    """How many of them no benchmark executes."""
     lines: dict[str, list[str]] = {}
+    """Which these are: ranges by file, of 50 files at most."""
 
 
 class Result(ResultPart):
     """The whole file."""
 
     schema_: Literal["perfflow.result/2"] = Field(alias="schema")
+    """`perfflow.result/2`."""
     run: RunInfo
+    """The run."""
     verdict: Literal["pass", "fail", "unproven", "error"] | None
-    """None if two stored sets were compared: their samples are not paired, so they are not judged."""
+    """`pass`, `fail`, `unproven` or `error` (something was not measured); null for a comparison of two stored results,
+    which were not measured in pairs.
+    """
     gate: Gate | None
+    """The gate for other systems; null if `verdict` is null."""
     evidence: list[str]
+    """Lines for a review, such as `perf: parse cpu: 19.8 ms; Δ vs baseline: -45.5%`."""
     reasons: list[Reason] = []
+    """The reasons why the verdict is not a pass; then warnings of a pass."""
     machine: dict[str, Any]
+    """Processor, cores, memory, kernel, Python, and under `noise` how quiet the machine was; two results are from one
+    machine if `identity` is the same.
+    """
     nodes: list[NodeResult] = []
-    """Other machines that measured parts of the run; ``machine`` is the one that it was started on."""
+    """The machines of a cluster that measured parts of the run; empty if `machine` measured everything."""
     trees: dict[str, dict[str, Any] | None]
+    """`baseline` and `candidate`: the code of each side, with revision, branch, and whether files were changed (with
+    candidates, `untracked`: whether there were untracked files); `candidate` is null if both sides ran in one tree.
+    With `gate --against`, the baseline has `best`: the `benchmark` and `metric` that chose the revision, the stored
+    `value` (in `unit`) of that revision, when it was `measured`, how many `days` and `commits` ago, and the share
+    `lost` since. With `gate --overlay`, it has the paths (`overlay`) and the number of files that differ from its own
+    (`replaced`). `built` is when an earlier run built a tree that was not built again.
+    """
     steps: list[StepResult]
+    """The outcome of each step."""
     benchmarks: list[Benchmark]
+    """One row for each metric of each benchmark."""
     targets: list[TargetResult]
+    """One row for each requirement on each benchmark."""
     growth: list[Growth] = []
+    """How benchmarks with `scaling` grow with their sizes."""
     peaks: list[PeakResult] = []
+    """Peaks of the machine, from steps or from the workflow."""
     roofline: list[RooflinePoint] = []
+    """Benchmarks under the roof, if their arithmetic and memory traffic are both known."""
     kernels: list[KernelResult] = []
+    """GPU kernels seen by profilers, with occupancy by the model, bound and stalls."""
     across_gpus: list[OnGpu] = []
+    """Kernels whose two sides ran on different GPUs, by their shares of each GPU's roof."""
     profiles: list[ProfileResult]
+    """Profiles on disk."""
     hotspots: list[HotspotResult]
+    """Places that take time, instructions or bytes."""
     memory: list[MemoryResult] = []
+    """The heap over the run, from tools that record it."""
     optimizations: list[Optimization]
+    """The candidates of the optimize stage, and their outcomes."""
     verification: list[Verification]
+    """Outcomes of correctness steps."""
     attributions: list[Attribution] = []
+    """Functions that cost more on the candidate, of benchmarks that regressed; the largest loss first."""
     blind: Blind | None = None
-    """None if it is not known which lines the benchmarks execute."""
+    """Changed lines that no benchmark executes; null if it is not known what all benchmarks execute."""
     recommendations: list[Recommendation]
+    """Advice from rules about the findings of this run."""
     confirmations: list[dict[str, Any]]
+    """Benchmarks that changed among many, or regressed where `confirm` asks for fresh pairs: `benchmark`, `metric`,
+    `decision`, `pairs`, and the `outcome`: `confirmed`, `refuted` or `open`. Also realistic benchmarks that confirm
+    changed synthetic ones: `by`, `by_decision`, and whether it `agrees` (null if unknown).
+    """
     routes: list[RouteTaken]
+    """The route of the first rule that matched; empty if the run neither compared two trees nor has routes of its
+    own.
+    """
     criteria: dict[str, Any]
+    """Targets, thresholds and accepted regressions by which the run was judged."""
     data: dict[str, str] | None = None
+    """Sha256 of the workflow's declared input files, by path."""
 
     @property
     def waited(self) -> float:

@@ -32,9 +32,9 @@ def template_of(page: Page) -> str:
     return f"{page.template if page.template in TEMPLATES else TEMPLATES[0]}.md.j2"
 
 
-def render_own(result: Result, path: Path, name: str = "") -> str:
+def render_own(result: Result, path: Path, name: str = "", link: str = "") -> str:
     """Return a result by the user's template, called ``name`` in messages. Raises UserError if it fails."""
-    return MarkdownWriter(page_of(result), result=result).render_own(path, name) + "\n"
+    return MarkdownWriter(page_of(result), result=result, link=link).render_own(path, name) + "\n"
 
 
 def document(template: str, page: Page | None, **variables: Any) -> str:

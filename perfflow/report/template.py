@@ -6,6 +6,7 @@ own way, so that a section is the same for Markdown and HTML. Templates of users
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import traceback
@@ -267,12 +268,15 @@ def environment() -> _Environment:
     )
     jinja.filters |= {"shortened": lambda text: shortened(text, LONGEST_TITLE)}
     jinja.filters |= {"quantity": _quantity, "change": format_change}
-    jinja.filters |= {"name": _set_name, "words": _set_words, "strong": _set_strong}
+    jinja.filters |= {"name": _set_name, "words": _set_words, "strong": _set_strong, "tojson": _as_json}
     return jinja
 
 
 HELP = "`perfflow report --template-help` lists what templates may use"
-_VARIABLES = {"result": "result.json, as docs/reference/result.md describes it: `result.verdict`, `result.benchmarks`"}
+_VARIABLES = {
+    "result": "result.json, as docs/reference/result.md describes it: `result.verdict`, `result.benchmarks`",
+    "link": "the option --link of `perfflow publish`, else ''",
+}
 _FUNCTIONS = {
     "section(NAME)": "a section of the report",
     "table(NAME)": "a table of the report",
@@ -290,6 +294,7 @@ _FILTERS = {
     "quantity(UNIT)": "a value with a unit that suits it: `{{ row.candidate.value|quantity(row.unit) }}`",
     "change": "a share as a change: `{{ row.change.value|change }}` is `+12.0%`",
     "shortened": "a text of at most 120 letters",
+    "tojson": "a text, list or section as JSON, with its quotes: `{\"text\": {{ section('reasons')|tojson }}}`",
 }
 
 
@@ -325,7 +330,7 @@ def problems(path: Path) -> Iterator[tuple[int, str, str]]:
             fields = [name for name in Result.model_fields if not name.endswith("_")]
             if read.attr not in fields:
                 yield read.lineno, f"`result` has no {read.attr!r}", did_you_mean(read.attr, fields, "keys")
-    writable = {"result", *CALLED}
+    writable = {*_VARIABLES, *CALLED}
     for unknown in sorted(find_undeclared_variables(tree) - writable):
         line = next((node.lineno for node in tree.find_all(nodes.Name) if node.name == unknown), 1)
         yield line, f"unknown variable {unknown!r}", did_you_mean(unknown, writable, "variables and functions")
@@ -365,6 +370,20 @@ def _set_words(context: Context, text: object) -> str:
 @pass_context
 def _set_strong(context: Context, text: object) -> str:
     return cast("Writer", context["writer"]).strong(str(text))
+
+
+@pass_context
+def _as_json(context: Context, value: Any, indent: int | None = None) -> Markup:
+    """Return a value as JSON. The blocks of a section are joined as in a report."""
+    value = context["writer"].joined(value) if isinstance(value, str) else value
+    text = json.dumps(value, indent=indent, ensure_ascii=False, allow_nan=False, default=_plain)
+    return Markup(text)  # noqa: S704 (no template of HTML has JSON)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, BaseModel):
+        return value.model_dump(mode="json")
+    raise TypeError(f"{value} is neither a text nor part of a result")  # an undefined value says what it is
 
 
 def _quantity(value: float | None, unit: str) -> str:

@@ -123,13 +123,15 @@ class AdapterContract:
     """
 
     adapter: ClassVar[Adapter]
+    """The adapter to test: an ``Adapter``, or ``tool_of_file(PATH)``."""
     samples: ClassVar[Path | str] = ""
-    """Relative to the file of the test; "" for a tool without output files."""
+    """A folder with the outputs of a good run, relative to the test's; "" for a tool without output files."""
     captured: ClassVar[Path | str] = ""
     """A folder with further outputs, good and bad, in folders ``VERSION/CASE``. All of them are mutated."""
     command: Sequence[str] = ()
+    """The command of a good run, any that the tool can run."""
     failing_command: ClassVar[Sequence[str]] = ()
-    """Default: a command that exits with 3."""
+    """The command of a run that fails. Default: one that exits with 3."""
     options: Mapping[str, Any] = {}
     """Further keys of ``with``."""
     failing_options: ClassVar[Mapping[str, Any]] = {}

@@ -268,12 +268,14 @@ class Step(WorkflowPart):
     continue_on_error: bool = Field(
         False, description="continue the run if the step fails; it is shown as failed (allowed)"
     )
-    matrix: Matrix | None = Field(None, description="run the step once for each combination of values")
-    requires: Requires | None = Field(None, description="requirements; the step is skipped if one is not met")
+    matrix: Matrix | None = Field(
+        None, description="run the step once for each combination of values: {key: [values], include, exclude}"
+    )
+    requires: Requires | None = Field(None, description="{tool, gpu, label}; the step is skipped if one is missing")
     runs_on: RunsOn | None = Field(
         None, description="machine to measure on: a label, a list of labels, or a map with labels, gpus, node, ..."
     )
-    artifacts: list[str] = Field(default_factory=list, description="globs of files to keep with the run")
+    artifacts: list[str] = Field(default_factory=list, description="globs of files to keep in steps/ID/artifacts")
     background: bool = Field(
         False, description="start a service that later steps use; it is stopped at the end of the run"
     )
@@ -287,9 +289,13 @@ class Step(WorkflowPart):
     ops: int | list[int] | Template | None = Field(
         None, description="operations per run, by which totals are divided; two numbers measure the slope"
     )
-    work: Work | None = Field(None, description="amount of work per run or operation")
+    work: Work | None = Field(
+        None, description="amount of work per run or operation: {bytes, elements, flops, precision}"
+    )
     expect: list[str] = Field(default_factory=list, description="globs of benchmarks that must appear")
-    runs: Count | Template | None = Field(None, description="number of samples of each side")
+    runs: Count | Template | None = Field(
+        None, description="fixed number of samples of each side, judged once at the end"
+    )
     warmup: Annotated[int, Field(ge=0, le=1000)] | Template | None = Field(
         None, description="number of warm-up runs, whose results are discarded"
     )
@@ -306,9 +312,13 @@ class Step(WorkflowPart):
     stdout: str | None = Field(
         None, description="destination of the program's output: discard (the default), pipe or a file"
     )
-    parse: Parse | None = Field(None, description="how to read figures from the output")
+    parse: Parse | None = Field(
+        None, description="how to read figures from the output: {json, jsonl, regex or csv, file, units, ...}"
+    )
     assert_: dict[str, Any] | None = Field(None, description="metric -> requirement; makes the step a check")
-    candidate: Candidate | None = Field(None, description="candidate to compare with, the step being the baseline")
+    candidate: Candidate | None = Field(
+        None, description="the other side of a comparison: a command, or {command, with, params, env, stdout}"
+    )
     variants: Variants | None = Field(None, description="two variants of the suite's benchmarks to compare")
     compare: str | None = Field(
         None,
@@ -316,7 +326,11 @@ class Step(WorkflowPart):
         "candidates with the original code",
     )
     confirm: int | None = Field(
-        None, ge=1, le=10, description="number of times that fresh pairs must confirm a regression"
+        None,
+        ge=1,
+        le=10,
+        description="how often fresh pairs must confirm a regression over `concern`; default: 1 if more than 12 "
+        "benchmarks are compared or one process measures several, else 0",
     )
     rounds: Literal["suite", "benchmark"] | None = Field(
         None, description="what one process of a suite measures: suite (all benchmarks that are undecided) or benchmark"
@@ -327,7 +341,9 @@ class Step(WorkflowPart):
     scaling: str | None = Field(
         None, description="matrix key with the sizes over which the growth is fitted, or with numbers of `threads`"
     )
-    scenario: Literal["synthetic", "realistic"] | None = Field(None, description="kind of evidence")
+    scenario: Literal["synthetic", "realistic"] | None = Field(
+        None, description="kind of benchmark: synthetic or realistic"
+    )
     confirms: list[str] | str | None = Field(
         None, description="globs of synthetic benchmarks that this realistic one confirms"
     )
@@ -338,7 +354,7 @@ class Step(WorkflowPart):
     )
     why: str | None = Field(None, description="reason for this candidate")
     hotspot: str | None = Field(
-        None, description="hotspot that this candidate improves; its share limits the possible effect"
+        None, description="glob of functions or files that it changes; their share limits its effect"
     )
     patch: str | None = Field(None, description="patch file, relative to the workflow")
     ref: str | None = Field(None, description="git revision")
@@ -390,7 +406,7 @@ class Holdout(WorkflowPart):
 class Stage(WorkflowPart):
     """A list of steps, or a map with ``steps`` and defaults for them; some keys belong to the optimize stage."""
 
-    steps: list[Step] = Field(default_factory=list)
+    steps: list[Step] = Field(default_factory=list, description="its steps")
     role: Literal["work", "measure", "profile", "check"] | None = Field(
         None, description="role of a stage whose name is not predefined; default: work"
     )
@@ -415,7 +431,9 @@ class Stage(WorkflowPart):
         None, description="optimize: globs of files that a candidate may change although `protect` covers them"
     )
     max_diff: Count | None = Field(None, description="optimize: most lines that a candidate may change")
-    check: list[str] | str | None = Field(None, description="optimize: steps that must pass on a candidate")
+    check: list[str] | str | None = Field(
+        None, description="optimize: commands that must pass on a candidate, besides the checks after the stage"
+    )
     ruled_out: dict[str, str] | None = Field(None, description="optimize: technique -> reason why it has no candidate")
     isolate: Literal["strict", "auto", "off"] | None = Field(
         None,
@@ -427,7 +445,9 @@ class Stage(WorkflowPart):
         description="optimize: forbid changes of tests, of their settings and data, and of the build's settings; "
         "default: tests for patches of others and of `propose`, else off",
     )
-    holdout: Holdout | None = Field(None, description="optimize: inputs that a candidate cannot know")
+    holdout: Holdout | None = Field(
+        None, description="optimize: inputs that a candidate cannot know: {files, run, relative, absolute}"
+    )
 
     @model_validator(mode="before")
     @classmethod
@@ -519,40 +539,60 @@ Requirement = Scalar | dict[str, Scalar] | None
 class Header(WorkflowPart):
     """All keys of a workflow file except ``stages``."""
 
-    perfflow: Literal[1] = Field(description="version of the file format")
+    perfflow: Literal[1] = Field(description="version of the file format: 1; required")
     name: str = Field("", description="name of the workflow; default: the file name")
     component: str = Field("", description="title of the report; default: name")
     description: str = Field("", description="one line, shown by `perfflow list`")
     extends: str | list[str] | None = Field(
         None,
-        description="workflows to extend: lib:NAME, a path, pkg:NAME/PATH or git+URL@REV#PATH; later ones win",
+        description="workflows to extend: lib:NAME, a path, pkg:NAME/PATH or git+URL@REV#PATH; maps are merged by key, "
+        "lists of steps by id, and later ones win; `ID: null` removes an inherited step",
     )
     params: dict[Identifier, Param] = Field(
-        default_factory=dict, description="parameters; set them with perfflow run FILE --set NAME=VALUE"
+        default_factory=dict,
+        description="parameters: name -> default, or {default, type, enum, help}; `--set NAME=VALUE` sets one",
     )
     env: Env = Field(default_factory=dict, description="environment variables of every step")
     # Constructed without validators: those would be built on import, and are part of this model's validator anyway.
-    defaults: Defaults = Defaults.model_construct()
+    defaults: Defaults = Field(
+        Defaults.model_construct(),
+        description="values for every step: working-directory, env, shell, timeout and runs-on",
+    )
     targets: dict[str, dict[str, Requirement]] = Field(
         default_factory=dict, description="benchmark -> metric -> requirement"
     )
-    thresholds: Thresholds = Thresholds.model_construct()
+    thresholds: Thresholds = Field(
+        Thresholds.model_construct(),
+        description="how much worse a benchmark may get: {concern, action, floor, memory, for}",
+    )
     ignore: list[str] = Field(
         default_factory=list, description="globs of benchmarks that are measured and shown, but never decide"
     )
-    accepted: list[Accepted] = Field(default_factory=list)
+    accepted: list[Accepted] = Field(
+        default_factory=list,
+        description="regressions that pass until a date: {benchmark, metric, change, why, until}",
+    )
     data: list[str] = Field(default_factory=list, description="input files whose hashes are recorded in the receipt")
-    worktree: Worktree = Worktree.model_construct()
-    routes: list[Route] = Field(default_factory=list)
+    worktree: Worktree = Field(
+        Worktree.model_construct(),
+        description="what other trees get: {share: ignored paths, submodules: auto (those that are checked out), true, "
+        "false}",
+    )
+    routes: list[Route] = Field(
+        default_factory=list, description="where findings go: {if, to, why}; the first rule that matches wins"
+    )
     regions: dict[str, str] = Field(default_factory=dict, description="name -> glob of functions")
     peaks: dict[str, Text] = Field(default_factory=dict, description="metric -> peak of the machine, for `of peak`")
-    report: Report = Report.model_construct()
+    report: Report = Field(
+        Report.model_construct(),
+        description="{template: report, analysis or a file, formats}; `formats: [markdown]` writes no report.html",
+    )
 
 
 class Workflow(Header):
     """A workflow file."""
 
-    stages: dict[StageName, Stage] = Field(description="name -> steps; stages run in this order")
+    stages: dict[StageName, Stage] = Field(description="name -> list of steps, or {steps, role, ...}; in this order")
 
 
 def as_data(value: Any, *, by_alias: bool = False) -> Any:

@@ -32,7 +32,7 @@ def recipes(page: Path, *kinds: str) -> dict[str, str]:
     return {text.split(maxsplit=2)[1]: text for kind in kinds for text in blocks(page, kind)}
 
 
-OF_CI = recipes(PAGE, "yaml", "sh")
+OF_CI = recipes(PAGE, "yaml", "sh") | recipes(HOW_TO / "messages.md", "sh")
 OF_RUNNERS = recipes(HOW_TO / "ci-recipes.md", *(kind for kind in KINDS if kind != "sh"))
 OF_HISTORY = recipes(HOW_TO / "history.md", "yaml")
 GITHUB = {

@@ -15,11 +15,13 @@ import yaml
 
 from perfflow.cli.main import app
 from perfflow.report.payloads.files import PAYLOADS
-from tests.docs.recipes import FLOW, OF_CI, PAGE, PINNED, github, repository, run, steps
+from tests.cli.test_publish_webhook import Service, service
+from tests.docs.recipes import FLOW, OF_CI, PAGE, PINNED, ROOT, github, repository, run, steps
 from tests.long import rest_long
 from tests.repositories import git
 
 RECIPES = OF_CI
+__all__ = ["service"]  # a fixture
 GITLAB: dict[str, Any] = yaml.safe_load(RECIPES[".gitlab-ci.yml"])
 NAMES = [name for name in RECIPES if name.startswith(".github/")]
 
@@ -29,7 +31,7 @@ def scripts() -> Iterator[str]:
         yield from (step["run"] for step in steps(name) if "run" in step)
     job = GITLAB["perf"]
     yield from (*job["script"], *job["after_script"])
-    yield RECIPES["ci/perf.sh"]
+    yield from (RECIPES["ci/perf.sh"], RECIPES["ci/tell.sh"])
 
 
 def commands() -> list[str]:
@@ -40,15 +42,15 @@ def commands() -> list[str]:
 def test_the_recipes_are_there() -> None:
     assert set(RECIPES) == {
         *(f".github/workflows/{name}.yml" for name in ("perf", "perf-step", "perf-post", "mojo")),
-        *(".gitlab-ci.yml", "ci/perf.sh", "ci/install.sh", "ci/wheel.sh"),
+        *(".gitlab-ci.yml", "ci/perf.sh", "ci/tell.sh", "ci/install.sh", "ci/wheel.sh"),
     }
-    assert len(commands()) == 9
+    assert len(commands()) == 11
 
 
 @pytest.mark.parametrize("line", commands())
 def test_each_command_is_one_that_perfflow_takes(line: str) -> None:
     # A variable is one word in quotes; a commit where one is asked for.
-    words = shlex.split(line.replace("$HEAD_SHA", "a" * 40).replace("$", ""))[1:]
+    words = shlex.split(line.replace("$HEAD_SHA", "a" * 40).replace("$1", "https://x").replace("$", ""))[1:]
     command: click.Command | None = app
     context = click.Context(app)
     while isinstance(command, click.Group):
@@ -102,7 +104,7 @@ def test_the_workflow_that_posts_runs_nothing_of_the_pull_request() -> None:
 def test_the_job_with_a_toolchain_caches_it_and_passes_where_there_is_none() -> None:
     checkout, cache, compiler, kernels = steps(".github/workflows/mojo.yml")
     assert checkout["with"]["persist-credentials"] is False
-    script = (PAGE.parents[1] / "scripts" / "mojo").read_text()
+    script = (ROOT / "scripts" / "mojo").read_text()
     assert "cache=${XDG_CACHE_HOME:-${HOME:?}/.cache}/perfflow\nfolder=$cache/mojo-$version\n" in script
     assert cache["with"]["path"] == "~/.cache/perfflow/mojo-*"
     assert "hashFiles('scripts/mojo')" in cache["with"]["key"]
@@ -159,3 +161,17 @@ def test_the_shell_recipe_stops_where_nothing_was_run(project: Path) -> None:
     assert done.returncode == 2
     assert "'origin/main' is not a revision" in done.stderr
     assert not (project / "ci-files").exists()
+
+
+def test_a_gate_that_fails_is_told_and_one_that_passes_is_not(project: Path, service: Service) -> None:
+    (project / "ci" / "tell.sh").write_text(RECIPES["ci/tell.sh"])
+    git(project, "update-ref", "refs/remotes/origin/main", "HEAD")
+    told = {"SLACK_WEBHOOK_URL": service.address, "no_proxy": "127.0.0.1"}
+    for costs, status in (("100", 0), ("130", 1)):
+        (project / "costs").write_text(f"{costs}\n")
+        git(project, "commit", "-qam", costs, "--allow-empty")
+        assert not service.taken
+        done = run(["sh", "ci/tell.sh", "https://ci.example.com/7"], project, **told)
+        assert done.returncode == status, done.stdout + done.stderr
+    assert done.stdout.endswith("message posted: 200\n")
+    assert service.body["text"] == "❌ FAIL perf"

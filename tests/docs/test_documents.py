@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from scripts.reference_tables import by_hand
 from tests.cli.shell import perfflow
 from tests.docs.console import Example, blocks, examples, first_mismatch
 from tests.repositories import git
@@ -235,3 +236,19 @@ def test_each_question_has_an_answer_with_a_command_and_a_link() -> None:
     answers = re.split(r"^### .*\?\n", page.read_text(), flags=re.MULTILINE)[1:]
     assert len(answers) == 21
     assert [text for text in answers if "```console\n$ " not in text or "](" not in text] == []
+
+
+READ_THROUGH = [
+    ROOT / "README.md",
+    *(path for path in DOCUMENTS if path.is_relative_to(ROOT / "docs") and "reference" not in path.parts),
+]
+
+
+@pytest.mark.parametrize("document", READ_THROUGH, ids=name_of)
+def test_a_page_that_is_read_from_top_to_bottom_is_short(document: Path) -> None:
+    assert len(by_hand(document.read_text()).split()) <= 1500
+
+
+def test_the_pages_of_users_are_short_together() -> None:
+    pages = sorted((ROOT / "docs").rglob("*.md"))
+    assert sum(len(by_hand(page.read_text()).split()) for page in pages) <= 45_000

@@ -16,13 +16,7 @@ from tests.docs.test_documents import run
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "python-api.md"
 TEXT = PAGE.read_text()
-TABLES = {
-    "Run": perfflow.Run,
-    "Benchmark": perfflow.Benchmark,
-    "Sample": perfflow.Sample,
-    "Bounds": perfflow.Bounds,
-    "TargetResult": perfflow.TargetResult,
-}
+TABLES = {"Run": perfflow.Run}
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import tomllib
-from dataclasses import fields
 from pathlib import Path
 
 import click
@@ -15,7 +14,6 @@ from perfflow.library import search_path
 from perfflow.model.judging import Code, Flag, Outcome
 from perfflow.model.metrics import OUTSIDE, TECHNIQUES
 from perfflow.report import outcomes
-from perfflow.tools.adapter import Adapter, Builder, Profiler, Suite
 from perfflow.workflow.declared_tool import ToolFile
 from perfflow.workflow.model import Stage, Step, Workflow
 from scripts import reference_tables
@@ -28,43 +26,15 @@ def keys(model: type[Workflow | Step | Stage | ToolFile]) -> set[str]:
     return {field.alias or name for name, field in model.model_fields.items()}
 
 
-def between(start: str, end: str) -> str:
-    """Return the part of the workflow reference between two headings."""
-    text = (DOCS / "reference" / "workflow.md").read_text()
-    return text[text.index(start) : text.index(end)]
-
-
-def named(table: str) -> set[str]:
-    """Return the names in the first cells of a table."""
-    cells = [line.split("|")[1] for line in table.splitlines() if line.startswith("| `")]
-    return {name for cell in cells for name in re.findall(r"`([a-z-]+)`", cell)}
-
-
-def test_the_workflow_reference_names_each_key_and_no_other() -> None:
-    text = (DOCS / "reference" / "workflow.md").read_text()
-    assert [key for key in keys(Workflow) | keys(Step) if f"`{key}`" not in text] == []
-    assert named(between("## Keys of a step", "## The optimize stage")) <= keys(Step)
-    assert named(between("## Top level", "## Stages and order")) == keys(Workflow)
-
-
-CANDIDATE = {"technique", "why", "hotspot", "patch", "ref", "run", "argv", "propose", "env", "params", "matrix"}
-OF_ANY_STAGE = {"steps", "role", "env", "if", "working-directory", "shell", "timeout"}
-
-
-def test_the_tables_of_stages_name_all_keys_and_no_other() -> None:
-    text = (DOCS / "reference" / "workflow.md").read_text()
-    (row,) = (line for line in text.splitlines() if line.startswith("| `stages`"))
-    assert set(re.findall(r"[a-z-]+", row.split("`{")[1].split("}`")[0])) == OF_ANY_STAGE
-    tables = between("## The optimize stage", "## Expressions").split("| key of ")[1:]
-    assert [named(table) for table in tables] == [CANDIDATE, keys(Stage) - OF_ANY_STAGE]
-    assert keys(Step) >= CANDIDATE
-    techniques = re.findall(r"`([a-z-]+)`", tables[0].split("| `technique` |")[1].partition("|")[0])
-    assert set(techniques) - {"ruled-out"} == {*TECHNIQUES, OUTSIDE}
-
-
-def test_the_page_of_commands_names_each_one() -> None:
-    rows = re.findall(r"^\| \[`perfflow ([\w-]+)`\]\(#[\w-]+\) \| (.+) \|$", COMMANDS_PAGE.read_text(), re.MULTILINE)
-    assert dict(rows) == COMMANDS
+def test_the_tables_of_the_workflow_page_have_each_key_with_a_meaning() -> None:
+    told = {name: dict(described()) for name, described in reference_tables.KEYS.items()}
+    assert [(name, key) for name, table in told.items() for key, meaning in table.items() if not meaning] == []
+    assert {*told["a step"], *told["a candidate"]} == keys(Step)
+    assert {*told["a tool file"]} == keys(ToolFile)
+    assert {*told["a stage"], *told["the optimize stage"]} == keys(Stage)
+    page = (DOCS / "reference" / "workflow.md").read_text() + (DOCS / "how-to" / "writing-a-tool.md").read_text()
+    assert [name for name in told if f"<!-- keys of {name} -->" not in page] == []
+    assert [name for name in (*TECHNIQUES, OUTSIDE) if f"`{name}`" not in page] == []
 
 
 @pytest.mark.parametrize("name", sorted(COMMANDS))
@@ -111,36 +81,9 @@ def test_each_package_and_each_dependency_has_its_row() -> None:
     assert {re.split(r"[<>=\[]", item)[0].lower() for item in needed} == said - {"package"}
 
 
-def test_the_page_about_tool_files_names_each_key() -> None:
-    table = (DOCS / "how-to" / "writing-a-tool.md").read_text().split("| key |")[1]
-    cells = [line.split("|")[1] for line in table.splitlines() if line.startswith("|")]
-    assert [key for key in keys(ToolFile) if not any(f"`{key}`" in cell for cell in cells)] == []
-
-
 def test_the_library_page_names_each_workflow() -> None:
     page = (DOCS / "how-to" / "library.md").read_text()
     assert [path for path in search_path.SHIPPED.glob("*.yaml") if f"| `{path.stem}` |" not in page] == []
-
-
-TABLES = {Adapter: "All other fields\nhave a default:", Suite: "`Suite(...)` says", Builder: "`Builder(...)` says"}
-"""How the text before the table of a part of an adapter begins."""
-SHOWN = {"name", "role", "invocations", "parse", "outputs"}
-"""Fields that the example on the page has."""
-
-
-def rows(part: type) -> dict[str, str]:
-    """Return the rows of the table of fields: names in the first cell -> meaning."""
-    table = re.search(r"(?:\|.*\n)+", (DOCS / "how-to" / "writing-a-tool.md").read_text().partition(TABLES[part])[2])
-    assert table
-    return dict(line.strip("|\n").split(" | ", 1) for line in table[0].splitlines()[2:])
-
-
-def test_the_page_about_tools_names_every_field_and_no_other() -> None:
-    for part in TABLES:
-        found = {name for cell in rows(part) for name in re.findall(r"`(\w+)", cell)}
-        assert found == {item.name for item in fields(part)} - SHOWN - {"_", "is_of_file"}, part
-    (meaning,) = (text for cell, text in rows(Adapter).items() if cell.strip() == "`profiler`")
-    assert set(re.findall(r"`(\w+)`", meaning)) - {"Profiler"} == {item.name for item in fields(Profiler)}
 
 
 def test_each_outcome_code_and_flag_has_its_words() -> None:

@@ -17,11 +17,12 @@ from tests.jobs.cluster.conftest import _cluster, cluster, project
 __all__ = ["_cluster", "cluster", "project"]
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "how-to" / "scale.md"
+COSTS = ROOT / "dev" / "cluster.md"
 EXPERIMENTS = ROOT / "dev" / "experiments"
 
 
-def section(title: str) -> str:
-    return PAGE.read_text().partition(f"## {title}\n")[2].partition("\n## ")[0]
+def section(title: str, page: Path = PAGE) -> str:
+    return page.read_text().partition(f"## {title}\n")[2].partition("\n## ")[0]
 
 
 def file(name: str) -> str:
@@ -68,7 +69,7 @@ def test_every_key_of_an_executor_is_on_the_page() -> None:
 
 def test_the_figures_of_commands_are_those_of_the_log() -> None:
     log = EXPERIMENTS.joinpath("cluster.txt").read_text()
-    text = section("What it costs")
+    text = section("What it costs", COSTS)
     measured = [(row[2], row[4]) for row in cells(log) if len(row) == 5 and row[0] and "," not in row[0]]
     shown = [(row[1], row[2]) for row in cells(text) if len(row) == 3 and row[1] != "wall"]
     assert shown == measured
@@ -90,7 +91,7 @@ def test_what_happens_when_a_part_dies_is_what_the_log_says() -> None:
 
 
 def test_the_figures_of_noise_are_those_of_the_log() -> None:
-    text = section("What it costs")
+    text = section("What it costs", COSTS)
     for line in cluster_noise.table(cluster_noise.entries(EXPERIMENTS / "cluster-noise.jsonl")):
         assert line in text
 
@@ -98,5 +99,5 @@ def test_the_figures_of_noise_are_those_of_the_log() -> None:
 @pytest.mark.long  # reads a large log
 def test_the_figures_of_a_night_are_those_of_the_log() -> None:
     log = EXPERIMENTS.joinpath("placement.txt").read_text()
-    text = section("A night with 10,000 benchmarks")
+    text = section("A night with 10,000 benchmarks", COSTS)
     assert cells(text) == cells(log)

@@ -21,6 +21,7 @@ from tests.long import rest_long
 from tests.tools.lines_adapter import ADAPTER, CONTRACT, GOOD
 
 PAGE = ROOT / "docs" / "how-to" / "writing-a-tool.md"
+OWN_TREE = ROOT / "dev" / "adding-a-tool.md"
 LATER = ADAPTER.replace('name="lines"', 'name="later", interface=2')
 
 
@@ -204,12 +205,14 @@ def test_one_module_one_line_and_one_folder_are_a_tool(tmp_path: Path) -> None:
     tree = copy_of_the_tree(tmp_path / "perfflow")
     (tree / "perfflow/tools/shell/lines.py").write_text(ADAPTER)
     registry = tree / "perfflow/tools/registry.py"
-    (line,) = (text for text in blocks(PAGE, "text") if FAMILY.match(text))
+    (line,) = (text for text in blocks(OWN_TREE, "text") if FAMILY.match(text))
     registry.write_text(FAMILY.sub(line, registry.read_text()))
     folder = tree / "tests/tools/data/lines"
     (folder / "1.0/plain").mkdir(parents=True)
     (folder / "1.0/plain/out.json").write_text('{"time": 0.25}')
-    (contract,) = (text for text in blocks(PAGE, "python") if text.startswith("# tests/tools/data/lines/contract.py\n"))
+    (contract,) = (
+        text for text in blocks(OWN_TREE, "python") if text.startswith("# tests/tools/data/lines/contract.py\n")
+    )
     (folder / "contract.py").write_text(contract)
     first = _tested(tree, "test_golden")
     assert "1 failed" in first.stdout, first.stdout

@@ -80,8 +80,8 @@ def short(draft: CommentDraft) -> str:
         page,
         evidence=(),
         others={**page.others, "evidence": 0},
-        reasons=_not_in_table(page.reasons, draft),
-        warned=_not_in_table(page.warned, draft),
+        reasons=not_in_table(page.reasons, draft),
+        warned=not_in_table(page.warned, draft),
         findings=replace(page.findings, routes=routes),
     )
     draft = replace(draft, page=page)
@@ -89,7 +89,7 @@ def short(draft: CommentDraft) -> str:
     return inert(markdown.document("comment.md.j2", page, removed=draft.left_out, **rows))
 
 
-def _not_in_table(reasons: Sequence[Reason], draft: CommentDraft) -> tuple[Reason, ...]:
+def not_in_table(reasons: Sequence[Reason], draft: CommentDraft) -> tuple[Reason, ...]:
     """Return the reasons that are not about a row of the benchmarks table."""
     shown = {(row.operation, row.metric) for row in draft.changed}
     of_rows = (ReasonKind.REGRESSED, ReasonKind.UNPROVEN, ReasonKind.CONCERN)
