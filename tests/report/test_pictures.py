@@ -236,6 +236,7 @@ def test_every_change_is_a_row_and_what_matters_is_on_top() -> None:
     assert groups == sorted(groups, key=MATTERS.index)
     assert set(groups) == set(MATTERS)
     text = document.render(result, TakingOrder({}))
+    assert "the concern threshold (5%) and the action threshold (10%)" in text
     shown = re.findall(
         r'<details id="change-(\d+)">\n<summary class="row (\w+)">\n<span class="what"><code>([^<]+)', text
     )
