@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -235,10 +236,23 @@ def test_every_change_is_a_row_and_what_matters_is_on_top() -> None:
     assert groups == sorted(groups, key=MATTERS.index)
     assert set(groups) == set(MATTERS)
     text = document.render(result, TakingOrder({}))
+    assert "the concern threshold (5%) and the action threshold (10%)" in text
     shown = re.findall(
         r'<details id="change-(\d+)">\n<summary class="row (\w+)">\n<span class="what"><code>([^<]+)', text
     )
     assert [(int(number), name) for number, _, name in shown] == list(enumerate(names, 1))
+
+
+@pytest.mark.parametrize(
+    ("changes", "top"), [([0.01], 1.25), ([0.3, 0.01], 1.5), ([5.0, 0.1, 0.1], 1.5), ([-0.5], 2.0), ([99.0], 10.0)]
+)
+def test_the_axis_of_changes_fits_most_of_them(changes: list[float], top: float) -> None:
+    (line,) = (row for row in page_of(gated()).forest if row.operation == "core/same")
+    rows = [
+        replace(line, source=line.source.model_copy(update={"change": Bounds(value=each, low=each, high=each)}))
+        for each in changes
+    ]
+    assert charts.forest_top(rows) == top
 
 
 def test_an_interval_stands_on_bands_up_to_the_thresholds_of_its_benchmark() -> None:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from statistics import fmean
+from statistics import fmean, median
 
 from markupsafe import Markup
 
@@ -60,8 +60,8 @@ LEFT, BOTTOM = 84.0, 22.0
 MOST_NAMED = 8
 """Most kernels whose names are written beside their points."""
 CONCERN, ACTION = 0.05, 0.10
-NARROWEST_FOREST, WIDEST_FOREST = 1.25, 1.5
-"""Ratios at the right end of an axis of changes: with at least the first, 10% is not at its end."""
+NARROWEST_FOREST, USUAL_FOREST, FAR = 1.25, 1.5, 2.0
+"""The axis of changes reaches to the first ratio at least, and to the second or FAR times the median change at most."""
 FOREST_HEIGHT = 24.0
 LEAST_APART = 0.11
 """Least distance of two words of that axis, as a share of it."""
@@ -118,10 +118,11 @@ def share_bar(before: float | None, after: float | None) -> Markup:
 def forest_top(rows: Iterable[ComparisonLine]) -> float:
     """Return the ratio at the right end of the axis that all changes of a report share; its left end is one over it.
 
-    Longer intervals are cut, since one of them would hide the thresholds of all others.
+    Changes far larger than most are beyond it, since a single one would hide the thresholds of all others.
     """
-    ends = (abs(math.log(max(1 + (row.source.change.value or 0.0), 0.1))) for row in rows if row.source.change)
-    most = math.exp(min(max(ends, default=0.0), math.log(WIDEST_FOREST))) * (1 - 1e-9)
+    sizes = [abs(math.log(max(1 + (row.source.change.value or 0.0), 0.01))) for row in rows if row.source.change]
+    usual = max(math.log(USUAL_FOREST), FAR * median(sizes or [0.0]))
+    most = math.exp(min(max(sizes, default=0.0), usual, math.log(LADDER[-1]))) * (1 - 1e-9)
     return next(step for step in LADDER if step >= max(most, NARROWEST_FOREST))
 
 

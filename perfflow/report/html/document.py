@@ -18,6 +18,7 @@ from markupsafe import Markup, escape
 from perfflow.model.criteria import criteria_from_json
 from perfflow.model.result import Benchmark, Result
 from perfflow.model.stacks import StackProfile
+from perfflow.model.units import format_threshold
 from perfflow.report import bisect_page
 from perfflow.report.html import charts
 from perfflow.report.html.charts import (
@@ -170,9 +171,11 @@ class _ReportWriter(HtmlWriter):
     """Writes the page of a run: pictures, and tables with bars and filters."""
 
     def __init__(self, page: Page, result: Result, order: TakingOrder, profiles: Sequence[StackProfile]) -> None:
-        super().__init__(page, profiles=_profile_files(result))
         self._page, self._result, self._order, self._profiles = page, result, order, profiles
         self._criteria = criteria_from_json(result.criteria).knowing(row.name for row in result.benchmarks)
+        limits = self._criteria.thresholds
+        thresholds = [format_threshold(limit) for limit in (limits.concern, limits.action)]
+        super().__init__(page, profiles=_profile_files(result), thresholds=thresholds)
         self._room = MOST_DRAWN
 
     def _table(self, table: Table, what: object) -> str:
