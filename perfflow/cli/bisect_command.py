@@ -12,7 +12,7 @@ import click
 
 from perfflow.cli.ci import in_github, without_commands
 from perfflow.cli.console import shown, shown_path
-from perfflow.cli.options import LOCK_TIMEOUT, SEED, TRUST, UNPROVEN, limit, placed
+from perfflow.cli.options import LOCK_TIMEOUT, SEED, THE_WORKFLOW, TRUST, UNPROVEN, limit, placed
 from perfflow.cli.output import say, tell
 from perfflow.cli.style import style_of
 from perfflow.jobs.bisect.bisect import BisectRequest, FinishedBisection, bisect, show_again
@@ -30,7 +30,7 @@ from perfflow.verdict.bisection import JudgedRevision
 
 
 @click.command("bisect")
-@click.argument("workflow")
+@THE_WORKFLOW
 @click.option("--good", required=True, metavar="REV", help="A revision without the regression.")
 @click.option("--bad", default="HEAD", show_default=True, metavar="REV", help="A revision with the regression.")
 @click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="Set a parameter.")

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import click
 
 from perfflow.cli.console import shown, shown_path
-from perfflow.cli.options import LOCK_TIMEOUT, SEED, TRUST, placed, seconds
+from perfflow.cli.options import LOCK_TIMEOUT, SEED, THE_WORKFLOW, TRUST, placed, seconds
 from perfflow.cli.output import say, tell
 from perfflow.cli.style import style_of
 from perfflow.jobs.calibrate.calibrate import CalibrateRequest, Calibration, calibrate
@@ -23,7 +23,7 @@ from perfflow.store.calibrations import CalibrationEntry
 
 
 @click.command("calibrate")
-@click.argument("workflow")
+@THE_WORKFLOW
 @click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="Set a parameter.")
 @click.option("--only", multiple=True, metavar="STEP", help="Calibrate only this step; may be repeated.")
 @click.option("--trials", type=click.IntRange(1, 10_000), default=20, show_default=True, help="Comparisons per step.")

@@ -66,8 +66,7 @@ def _workflows(_context: click.Context) -> Iterator[str]:
 
 
 def _files(_context: click.Context) -> Iterator[str]:
-    own = [path for path in search_path.workflows(_root()) if not path.is_relative_to(search_path.SHIPPED)]
-    yield from (os.path.relpath(path) for path in own)
+    yield from (os.path.relpath(path) for path in search_path.project_workflows(_root()))
 
 
 def _runs(_context: click.Context) -> Iterator[str]:

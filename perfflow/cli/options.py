@@ -13,15 +13,35 @@ import click
 
 from perfflow.cli.console import shown_path
 from perfflow.cli.output import tell
+from perfflow.library import search_path
 from perfflow.model.errors import DetachedError, Exit, UserError
 from perfflow.model.units import UnitError, duration
 from perfflow.session.open_workflow import Opened, open_workflow
+from perfflow.trees import repository
 
 if TYPE_CHECKING:
     from perfflow.jobs.cluster.placed_run import Placement
 
 NO_LIMIT = "off"
 """The value of ``--budget`` for no limit."""
+
+
+def _named_or_only(_context: click.Context, _argument: click.Parameter, name: str | None) -> str:
+    """Return the workflow that is named, or the only one of the project. Raises UserError if it has none or several."""
+    if name is not None:
+        return name
+    here = Path.cwd()
+    own = [path.stem for path in search_path.project_workflows(repository.root_of(here) or here)]
+    if len(own) == 1:
+        return own[0]
+    if own:
+        raise UserError.of("several workflows are in workflows/, and none is named", f"name one: {', '.join(own)}")
+    hint = "`perfflow init` writes one, and `perfflow list` shows those of the library"
+    raise UserError.of("no workflow is named, and none is in workflows/", hint)
+
+
+THE_WORKFLOW = click.argument("workflow", required=False, callback=_named_or_only)
+"""The argument of every command that reads one workflow; a project's only workflow need not be named."""
 
 UNPROVEN = click.option(
     "--unproven",

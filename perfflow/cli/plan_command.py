@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import click
 
-from perfflow.cli.options import BENCHMARKS, seconds
+from perfflow.cli.options import BENCHMARKS, THE_WORKFLOW, seconds
 from perfflow.cli.output import say, say_page, tell
 from perfflow.cli.style import style_of
 from perfflow.jobs.catalog import descriptions
@@ -26,7 +26,7 @@ from perfflow.session.open_workflow import Opened, open_workflow, select
 
 
 @click.command("plan")
-@click.argument("workflow")
+@THE_WORKFLOW
 @click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="Set a parameter.")
 @click.option("--stage", "stages", multiple=True, metavar="STAGE", help="Show only this stage; may be repeated.")
 @click.option("--only", multiple=True, metavar="STEP", help="Show only this step; may be repeated.")

@@ -16,7 +16,18 @@ import click
 
 from perfflow.cli import ci
 from perfflow.cli.console import print_verdict, shown, shown_path
-from perfflow.cli.options import BENCHMARKS, LOCK_TIMEOUT, SEED, TRUST, UNPROVEN, detached, limit, placed, usable
+from perfflow.cli.options import (
+    BENCHMARKS,
+    LOCK_TIMEOUT,
+    SEED,
+    THE_WORKFLOW,
+    TRUST,
+    UNPROVEN,
+    detached,
+    limit,
+    placed,
+    usable,
+)
 from perfflow.cli.output import say, tell
 from perfflow.execute.schedule import UNABLE
 from perfflow.jobs.gate.self_test import outcome
@@ -83,7 +94,7 @@ the exit status is 0."""
 
 
 @click.command("run")
-@click.argument("workflow")
+@THE_WORKFLOW
 @click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="Set a parameter.")
 @click.option("--stage", "stages", multiple=True, metavar="STAGE", help="Run only this stage; may be repeated.")
 @click.option("--only", multiple=True, metavar="STEP", help="Run only this step; may be repeated.")
@@ -139,7 +150,7 @@ the exit status is 0."""
 @click.option("--detach", is_flag=True, help="With --executor: submit the jobs and exit. --resume waits for them.")
 @click.option("--allow-skipped", is_flag=True, help="Skip steps whose `runs-on` does not match this machine.")
 def command(**given: Any) -> int:
-    """Run WORKFLOW: a file, or the name of a workflow in ./workflows or in the library.
+    """Run WORKFLOW: a file, or the name of a workflow in ./workflows or in the library; default: the only one there.
 
     Exit: 0 pass, 1 fail, 2 bad usage or workflow, 3 could not measure, 4 unproven, 130 interrupted.
     """

@@ -46,8 +46,17 @@ def find(name: str, root: Path) -> Path:
 
 def workflows(root: Path) -> Iterator[Path]:
     """Yield the files of all workflows that ``find`` finds by name, the project's own first."""
-    for folder in (root / FOLDER, SHIPPED):
-        yield from sorted(item for suffix in WORKFLOW_SUFFIXES for item in folder.glob(f"*{suffix}") if item.is_file())
+    yield from project_workflows(root)
+    yield from _in(SHIPPED)
+
+
+def project_workflows(root: Path) -> list[Path]:
+    """Return the files of the project's own workflows, in the order of their names."""
+    return _in(root / FOLDER)
+
+
+def _in(folder: Path) -> list[Path]:
+    return sorted(item for suffix in WORKFLOW_SUFFIXES for item in folder.glob(f"*{suffix}") if item.is_file())
 
 
 def resolve(text: str, folder: Path) -> Path:
