@@ -72,7 +72,7 @@ def main() -> None:
     seconds: defaultdict[tuple[str, str], list[float]] = defaultdict(list)
     for line in done.stdout.splitlines():
         judged = json.loads(line)
-        key = (judged["name"].partition("-")[0], judged["decision"])
+        key = (Path(judged["patch"]).name.partition("-")[0], judged["decision"])
         outcomes[key] += 1
         seconds[key].append(judged["seconds"])
     if not outcomes:
