@@ -174,7 +174,7 @@ def test_a_template_makes_any_message(service: Service) -> None:
     assert (done.returncode, done.stdout) == (0, "message posted: 200\n")
     assert service.body["title"] == "JSON codec: fail"
     assert service.body["slower"][0]["name"] == "encode"
-    page = (ROOT / "docs" / "how-to" / "ci.md").read_text()
+    page = (ROOT / "docs" / "how-to" / "messages.md").read_text()
     assert TEMPLATE.read_text().split("#}\n")[1] in page
     service.taken.clear()
     name = service.template('é "{{ result.run.component }}"')
