@@ -225,4 +225,4 @@ def test_one_module_one_line_and_one_folder_are_a_tool(tmp_path: Path) -> None:
     # The tests catch a parser that ignores its input.
     module = tree / "perfflow/tools/shell/lines.py"
     module.write_text(module.read_text().replace('data.get("time")', "0.25"))
-    assert "test_mutated_outputs" in _tested(tree, "test_contracts").stdout.split("short test summary")[1]
+    assert "test_nonsense_is_an_error" in _tested(tree, "test_contracts").stdout.split("short test summary")[1]
