@@ -86,11 +86,11 @@ def resuming(folder: Path, counts: Counts) -> None:
     """Print what it costs to go on with a run in which nothing is left to do."""
     file, done = str(peers.workflow(folder, counts.few, free=False)), str(folder / "done")
     run = (*PERFFLOW, "run", file, "--progress", "off")
-    subprocess.run([*run, "--out", done], cwd=folder, check=True, capture_output=True)
+    subprocess.run([*run, "--out", done], cwd=folder, check=False, capture_output=True)
     jobs = {
         "python -c pass": Job((sys.executable, "-c", "pass"), folder),
-        f"run of {counts.few} steps": Job((*run, "--out", "@"), folder),
-        "resumed, nothing left": Job((*run, f"--resume={done}"), folder),
+        f"run of {counts.few} steps": Job((*run, "--out", "@"), folder, peers.UNMEASURED),
+        "resumed, nothing left": Job((*run, f"--resume={done}"), folder, peers.UNMEASURED),
     }
     table("Resuming a finished run", take(jobs, counts.rounds), "python -c pass")
 

@@ -13,6 +13,8 @@ from benchmarks.overhead.timing import Job
 VENV = Path(__file__).parents[1] / ".peers"
 PACKAGES = ("doit", "snakemake")
 PERFFLOW = (sys.executable, "-m", "perfflow")
+UNMEASURED = (3,)
+"""The exit status of `perfflow run` for a workflow in which nothing is measured, such as one of no-op steps."""
 
 Write = Callable[[Path, int, bool], Job]
 """Writes what a runner needs for so many steps, free of each other or each after the one before, and how to run it."""
@@ -21,7 +23,8 @@ Write = Callable[[Path, int, bool], Job]
 def perfflow(folder: Path, steps: int, free: bool) -> Job:
     """A workflow file; two steps at a time where they are free."""
     file = workflow(folder, steps, free)
-    return Job((*PERFFLOW, "run", str(file), "--progress", "off", "--out", "@", *(("-j", "2") if free else ())), folder)
+    words = ("run", str(file), "--progress", "off", "--out", "@", *(("-j", "2") if free else ()))
+    return Job((*PERFFLOW, *words), folder, UNMEASURED)
 
 
 def workflow(folder: Path, steps: int, free: bool) -> Path:
