@@ -25,6 +25,7 @@ from typing import Any
 from benchmarks.replay import git
 
 HERE = Path(__file__).with_suffix("")
+POM = HERE.parents[1] / "examples" / "java-words" / "pom.xml"
 BASE_WORK = 100
 SOURCES = {"go": "words.go", "jvm": "src/main/java/org/example/Words.java", "node": "words.js"}
 """Where each project says how often it counts."""
@@ -49,6 +50,8 @@ def printed(*argv: str | Path, folder: Path) -> str:
 def project(kind: str, folder: Path, modules: Path | None, added: list[int]) -> None:
     """Write the project as a repository with the branch main and a branch for each head, named by its added percent."""
     shutil.copytree(HERE / kind, folder)
+    if kind == "jvm":
+        shutil.copy(POM, folder)
     ignored = ["node_modules", "target", ".perfflow"]
     if kind == "node":
         if modules is None:

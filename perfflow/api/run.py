@@ -450,8 +450,7 @@ def load(run: str | os.PathLike[str] = "latest", *, root: str | os.PathLike[str]
 
 def _place(name: str, root: str | os.PathLike[str] | None) -> Path:
     if root is None:
-        here = Path.cwd()
-        return run_folder.find(repository.root_of(here) or here, name)
+        return run_folder.find(repository.project_here(), name)
     base = Path(root).absolute()
     base = repository.root_of(base) or base
     # `find` resolves a path from the current folder, which may be outside of the project in `root`.

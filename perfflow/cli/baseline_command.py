@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-from pathlib import Path
 from typing import Any
 
 import click
@@ -62,10 +61,10 @@ def save(name: str, source: str, force: bool, branch: str | None) -> None:
     With --branch, NAME can be saved again for the same branch without --force, and the name of the branch can be used
     instead of NAME.
     """
-    found, label = open_source(_root(), source)
+    found, label = open_source(repository.project_here(), source)
     kept_for = "" if branch is None else _branch(found, branch)
-    path = baselines.save(_root(), name, found, label, force=force, branch=kept_for)
-    if other := passed_over(_root(), source, label):
+    path = baselines.save(repository.project_here(), name, found, label, force=force, branch=kept_for)
+    if other := passed_over(repository.project_here(), source, label):
         tell(f"note: {visible(other)}\n")
     if ended := ending_of(found):
         tell(f"note: {visible(ended)}\n")
@@ -76,7 +75,7 @@ def save(name: str, source: str, force: bool, branch: str | None) -> None:
 @click.option("--json", "as_json", is_flag=True, help='Print {"baselines": [...]}.')
 def list_(as_json: bool) -> None:
     """List the baselines with their workflow or tool, date, machine and revision."""
-    rows = [_entry(name) for name in baselines.names(_root())]
+    rows = [_entry(name) for name in baselines.names(repository.project_here())]
     if as_json:
         say(json.dumps({"baselines": rows}, ensure_ascii=False, indent=1))
     elif not rows:
@@ -92,7 +91,7 @@ def list_(as_json: bool) -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print JSON with every value.")
 def show(name: str, as_json: bool) -> None:
     """Show the benchmarks of a baseline: each value with its 95% interval and number of samples."""
-    stored = stored_of(baselines.load(_root(), name), name)
+    stored = stored_of(baselines.load(repository.project_here(), name), name)
     if as_json:
         values = [
             {"benchmark": key[0], "metric": key[1], "values": [item.value for item in readings]}
@@ -110,7 +109,7 @@ def show(name: str, as_json: bool) -> None:
 @click.argument("names", nargs=-1, required=True)
 def remove(names: tuple[str, ...]) -> None:
     """Remove baselines. If one of the names does not exist, nothing is removed."""
-    baselines.remove(_root(), names)
+    baselines.remove(repository.project_here(), names)
 
 
 def _branch(source: Source, asked: str) -> str:
@@ -122,25 +121,22 @@ def _branch(source: Source, asked: str) -> str:
         if not asked.isprintable() or asked.split() != [asked]:
             raise UserError.of(f"--branch {asked!r} is not a branch", "write --branch=NAME")
         return asked
-    found = branch_of(source) or str(repository.describe_project(_root(), inspecting=True).get("branch") or "")
+    found = branch_of(source) or str(
+        repository.describe_project(repository.project_here(), inspecting=True).get("branch") or ""
+    )
     if found in ("", _DETACHED):
         raise UserError.of("the branch of the baseline is unknown: no branch is checked out", "name it: --branch=main")
     return found
 
 
-def _root() -> Path:
-    here = Path.cwd()
-    return repository.root_of(here) or here
-
-
 def _entry(name: str) -> dict[str, Any]:
     """Return one row of the list. For a damaged baseline only its name and the problem are set."""
     try:
-        known = _known(stored_of(baselines.load(_root(), name), name)) | {"problem": None}
+        known = _known(stored_of(baselines.load(repository.project_here(), name), name)) | {"problem": None}
     except UserError as error:
         empty = dict.fromkeys(("measured", "tool", "version", "workflow", "revision", "machine", "this_machine"))
         known = {"name": name, **empty, "benchmarks": 0, "problem": error.problems[0].message}
-    return known | {"branch": baselines.branch_of(_root(), name) or None}
+    return known | {"branch": baselines.branch_of(repository.project_here(), name) or None}
 
 
 def _known(stored: Stored) -> dict[str, Any]:
@@ -199,7 +195,7 @@ def _facts(stored: Stored) -> list[tuple[str, str]]:
     version = f" {stored.version}" if stored.version else ""
     lines = {
         "baseline": stored.label,
-        "branch": baselines.branch_of(_root(), stored.label),
+        "branch": baselines.branch_of(repository.project_here(), stored.label),
         "of": f"{stored.workflow}, {stored.tool}{version}" if stored.workflow else f"{stored.tool}{version}",
         "measured": stored.started,
         "revision": f"{stored.revision}{' with uncommitted changes' if stored.dirty else ''}"

@@ -91,5 +91,4 @@ def prune(keep: str, days: float, dry_run: bool) -> int:
 
 
 def _root() -> Path:
-    here = Path.cwd()
-    return (repository.root_of(here) or here).resolve()
+    return repository.project_here().resolve()

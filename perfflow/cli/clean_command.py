@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from pathlib import Path
 
 import click
 
@@ -42,10 +41,7 @@ def command(kinds: tuple[str, ...], days: float, keep: int, dry_run: bool) -> in
 
     Exit: 0 done, 3 something could not be removed.
     """
-    here = Path.cwd()
-    return tell_removed(
-        clean(repository.root_of(here) or here, CleanRequest(kinds or KINDS, days, keep, dry_run)), dry_run
-    )
+    return tell_removed(clean(repository.project_here(), CleanRequest(kinds or KINDS, days, keep, dry_run)), dry_run)
 
 
 def tell_removed(removed: Iterable[Removed], dry: bool) -> int:

@@ -169,8 +169,7 @@ def command(
 
 def _are_stored(words: tuple[str, str]) -> bool:
     """Return whether both words are stored results. Raises UserError if only one is, and names the other."""
-    here = Path.cwd()
-    root = repository.root_of(here) or here
+    root = repository.project_here()
     stored = [names_stored(root, word) for word in words]
     if any(stored) and not all(stored):
         error = not_found(root, words[stored.index(False)])
@@ -208,8 +207,7 @@ def _refuse_misspelt(words: tuple[str, str]) -> None:
         return
     missing = [word for word in words if shutil.which(word) is None]
     if missing:
-        here = Path.cwd()
-        problem = not_found(repository.root_of(here) or here, missing[0]).problems[0]
+        problem = not_found(repository.project_here(), missing[0]).problems[0]
         text = f"{problem.message}, and not a program on PATH"
         raise UserError.of(text, f"{problem.hint}; commands go after a `--`")
 
@@ -223,8 +221,7 @@ def _stored(
     as_json: bool,
     fail_on: str | None,
 ) -> int:
-    here = Path.cwd()
-    root = repository.root_of(here) or here
+    root = repository.project_here()
     chosen = _facts(where)
     first, second = (_find(root, word, chosen) for word in words)
     finished = compare_stored(first, second, CompareOptions(out or new_folder(), across_machines))

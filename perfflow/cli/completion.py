@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import click
 from click.shell_completion import CompletionItem
@@ -55,22 +54,19 @@ def _quietly(words: Callable[[click.Context], Iterator[str]], context: click.Con
         return []
 
 
-def _root() -> Path:
-    here = Path.cwd()
-    return repository.root_of(here) or here
-
-
 def _workflows(_context: click.Context) -> Iterator[str]:
-    for path in search_path.workflows(_root()):
+    for path in search_path.workflows(repository.project_here()):
         yield f"{search_path.LIB}{path.stem}" if path.is_relative_to(search_path.SHIPPED) else path.stem
 
 
 def _files(_context: click.Context) -> Iterator[str]:
-    yield from (os.path.relpath(path) for path in search_path.project_workflows(_root()))
+    yield from (os.path.relpath(path) for path in search_path.project_workflows(repository.project_here()))
 
 
 def _runs(_context: click.Context) -> Iterator[str]:
-    runs = sorted((path.parent.name for path in (_root() / HOME / "runs").glob(f"*/{RESULT}")), reverse=True)
+    runs = sorted(
+        (path.parent.name for path in (repository.project_here() / HOME / "runs").glob(f"*/{RESULT}")), reverse=True
+    )
     yield from sorted(runs, key=lambda name: name != "latest")
 
 

@@ -95,8 +95,7 @@ def command(
         raise UserError.of("--table applies only to --format csv", "add --format csv, or leave out --table")
     if claimed and CLAIM not in formats:
         raise UserError.of("--claimed applies only to --format claim", "add --format claim, or leave out --claimed")
-    here = Path.cwd()
-    root = repository.root_of(here) or here
+    root = repository.project_here()
     place = find(root, run)
     result = read_result(place)
     to_stdout = set(formats) in ({CSV}, {CLAIM}) and out is None

@@ -70,13 +70,13 @@ def command(context: click.Context, /, **options: Any) -> None:
 
 
 def _index(*, regressions: bool, flaky: bool, as_json: bool, as_csv: bool, **filters: str) -> None:
-    found = overview.index(_root(), _asked(**filters), _note)
+    found = overview.index(repository.project_here(), _asked(**filters), _note)
     rows = [row for row in (overview.regressions(found) if regressions else found) if row.is_flaky or not flaky]
     if as_json:
         say(_json([overview.row_as_json(row) for row in rows]))
     elif as_csv:
         narrowed = rows if regressions or flaky else None
-        say(overview.csv_of(_root(), _asked(**filters), _note, narrowed), end="")
+        say(overview.csv_of(repository.project_here(), _asked(**filters), _note, narrowed), end="")
     elif not found:
         say(
             "no runs yet; `perfflow run WORKFLOW` adds one, `perfflow history import FILE...` adds those of other tools"
@@ -99,9 +99,9 @@ def show(benchmark: str, as_json: bool, as_csv: bool, **filters: str) -> None:
     """
     asked = _asked(benchmark=benchmark, **filters)
     if as_csv:
-        say(overview.csv_of(_root(), asked, _note), end="")
+        say(overview.csv_of(repository.project_here(), asked, _note), end="")
         return
-    found = overview.chosen(_root(), asked, _note)
+    found = overview.chosen(repository.project_here(), asked, _note)
     if as_json:
         say(_json([overview.trend_as_json(trend) for trend in found]))
         return
@@ -146,7 +146,7 @@ def changes(as_json: bool, as_csv: bool, suspicions: bool, confirm: str | None, 
     if suspicions:
         _show_suspicions(found, as_json=as_json)
         return status
-    changed = suspicion_report.all_changes(_root(), _asked(**filters), _note)
+    changed = suspicion_report.all_changes(repository.project_here(), _asked(**filters), _note)
     if as_json:
         say(_json([item.as_json() for item in changed]))
     elif as_csv:
@@ -183,7 +183,7 @@ def _suspicions(
 ) -> tuple[list[TrendSuspicion], int]:
     """Return the suspicions and an exit status. If ``workflow`` is given, first measure its open ones in pairs."""
     if workflow is None:
-        return suspicion_report.suspicions(_root(), asked, _note, now()), 0
+        return suspicion_report.suspicions(repository.project_here(), asked, _note, now()), 0
 
     budget, settings = options["budget"], options["settings"]
     total = None if budget is None else seconds("--budget", budget)
@@ -215,7 +215,9 @@ def build(folder: Path, branch: str, machine: str, rebase: str) -> None:
 
     Exit: 0 written, 2 DIR contains other files, 3 the store cannot be reached.
     """
-    number = site.build(_root(), folder, HistoryFilter(branch=branch, machine=machine, rebase=rebase), _note)
+    number = site.build(
+        repository.project_here(), folder, HistoryFilter(branch=branch, machine=machine, rebase=rebase), _note
+    )
     say(f"{number} pages: {folder / 'index.html'}")
 
 
@@ -227,7 +229,11 @@ def add(results: tuple[str, ...]) -> None:
     Exit: 0 the runs were added, 2 a file is not a perfflow result. If the store cannot be reached, the runs are kept
     here and sent later (exit 0).
     """
-    _added(collect.add(_root(), collect.own_files(_root(), results), _note), len(results), "run")
+    _added(
+        collect.add(repository.project_here(), collect.own_files(repository.project_here(), results), _note),
+        len(results),
+        "run",
+    )
 
 
 @command.command("import", short_help="Add result files of other tools.")
@@ -240,8 +246,8 @@ def import_(files: tuple[str, ...]) -> None:
 
     Exit: 0 added, 2 a file cannot be read, 3 the store cannot be reached.
     """
-    found = list(collect.imported_summaries(_root(), list(files), _note))
-    _added(collect.add(_root(), found, _note), len(found), "set")
+    found = list(collect.imported_summaries(repository.project_here(), list(files), _note))
+    _added(collect.add(repository.project_here(), found, _note), len(found), "set")
 
 
 @command.command("use", short_help="Keep the history in a database that several machines share.")
@@ -253,7 +259,7 @@ def use(address: str) -> None:
 
     Exit: 0 done, 2 bad address, 3 the database cannot be reached.
     """
-    say(f"history: {collect.use(_root(), address).shown}")
+    say(f"history: {collect.use(repository.project_here(), address).shown}")
 
 
 def _added(added: Added, given: int, what: str) -> None:
@@ -283,8 +289,3 @@ def _note(text: str) -> None:
 
 def _json(content: object) -> str:
     return json.dumps(content, ensure_ascii=False, indent=1)
-
-
-def _root() -> Path:
-    here = Path.cwd()
-    return repository.root_of(here) or here

@@ -81,7 +81,7 @@ def remove(references: tuple[str, ...]) -> int:
 
     Exit: 0 done, 2 bad usage, not pinned, or still used by a workflow in workflows/ or by another item.
     """
-    root = _root()
+    root = repository.project_here()
     with pinned.changing_store(root, _tell_waiting):
         done = pin_references.remove_references(root, references)
         # Write the lock first: a copy without a pin is harmless, a pin without its copy is not.
@@ -96,7 +96,7 @@ def remove(references: tuple[str, ...]) -> int:
 @click.option("--json", "as_json", is_flag=True, help='Print {"items": [...]}.')
 def list_(as_json: bool) -> None:
     """List the items of perfflow.lock: commit, state of the files, and whether the files were shown here."""
-    rows = item_states(_root())
+    rows = item_states(repository.project_here())
     if as_json:
         say(json.dumps({"items": [_as_json(row) for row in rows]}, ensure_ascii=False, indent=1))
     elif not rows:
@@ -124,7 +124,7 @@ def verify() -> int:
 
     Exit: 0 all files match, 1 a file was changed or is missing, 2 perfflow.lock cannot be read.
     """
-    rows = item_states(_root())
+    rows = item_states(repository.project_here())
     for row in rows:
         say(f"{visible(row.name)}: {row.word}, {len(row.pin.files)} file{'' if len(row.pin.files) == 1 else 's'}")
         for text in row.wrong if row.folder.is_dir() else ():
@@ -159,17 +159,12 @@ def test(folder: Path) -> int:
     return 1 if failed else 0
 
 
-def _root() -> Path:
-    here = Path.cwd()
-    return repository.root_of(here) or here
-
-
 def _finish(change: Callable[[Path], Pinned]) -> Pinned:
     """Change the lock and write it, then print the items not shown yet. If one cannot be read, restore the lock.
 
     No other perfflow changes the lock or the cache meanwhile. An item counts as shown if all of its text was printed.
     """
-    root = _root()
+    root = repository.project_here()
     with pinned.changing_store(root, _tell_waiting):
         done = change(root)
         if done.is_new:

@@ -36,7 +36,7 @@ def command(word: str, as_json: bool) -> None:
     here = Path.cwd()
     inspection = Inspection(repository.project_around(here))
     found = {
-        "workflows": descriptions.listed_workflows(repository.root_of(here) or here),
+        "workflows": descriptions.listed_workflows(repository.project_here()),
         "tools": descriptions.listed_tools(inspection),
     }
     if word:

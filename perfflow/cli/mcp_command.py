@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 
 import click
 
@@ -33,8 +32,7 @@ def command(allow_run: bool, allow_commands: bool, budget: str) -> int:
     Exit: 0 the client closed the connection, 3 the package `mcp` is missing, 130 interrupted.
     """
     longest = seconds("--budget", budget)
-    here = Path.cwd()
-    root = (repository.root_of(here) or here).resolve()
+    root = repository.project_here().resolve()
     try:
         from perfflow.cli.mcp_server.limits import SessionLimits
         from perfflow.cli.mcp_server.server import serve

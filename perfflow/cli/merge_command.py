@@ -32,8 +32,7 @@ def command(runs: tuple[str, ...], out: Path | None, as_json: bool, color: str, 
 
     Exit: that of `perfflow run` or `perfflow gate` for the whole; 2 if the parts do not fit together.
     """
-    here = Path.cwd()
-    finished = merge(repository.root_of(here) or here, runs, out)
+    finished = merge(repository.project_here(), runs, out)
     status = print_verdict(finished.result, finished.folder / REPORT, as_json=as_json, color=color, unproven=unproven)
     tell("".join(f"note: {visible(note)}\n" for note in finished.notes))
     if ci.in_github():

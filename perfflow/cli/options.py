@@ -30,8 +30,7 @@ def _named_or_only(_context: click.Context, _argument: click.Parameter, name: st
     """Return the workflow that is named, or the only one of the project. Raises UserError if it has none or several."""
     if name is not None:
         return name
-    here = Path.cwd()
-    own = [path.stem for path in search_path.project_workflows(repository.root_of(here) or here)]
+    own = [path.stem for path in search_path.project_workflows(repository.project_here())]
     if len(own) == 1:
         return own[0]
     if own:

@@ -97,8 +97,7 @@ def github(
 
 
 def _result(run: str) -> Result:
-    here = Path.cwd()
-    return read_result(find(repository.root_of(here) or here, run))
+    return read_result(find(repository.project_here(), run))
 
 
 def _variable(_ctx: click.Context, _param: click.Parameter, value: str) -> str:

@@ -44,8 +44,7 @@ def verify(run: str, against: str | None, expected: str | None, as_json: bool) -
 
     Exit: 0 nothing was changed, 1 something was changed or --against is another machine, 2 there is no receipt.
     """
-    here = Path.cwd()
-    root = repository.root_of(here) or here
+    root = repository.project_here()
     checked = verified(find(root, run), root, _other(root, against) if against else None)
     forged = expected is not None and expected.strip().lower() != checked.sha256
     other = any(item.decisive for item in checked.environment)

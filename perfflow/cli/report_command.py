@@ -83,8 +83,7 @@ def command(
 
     Exit: that of `perfflow run` for the new verdict; for a bisection, that of `perfflow bisect`.
     """
-    here = Path.cwd()
-    root = repository.root_of(here) or here
+    root = repository.project_here()
     if run == "calibration" and not Path(run).exists():
         return _calibration(root, only_path=html, opened=opened, as_json=as_json)
     place = find(root, run)

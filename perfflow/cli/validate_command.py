@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import click
 
@@ -51,8 +50,7 @@ def command(workflows: tuple[str, ...], settings: tuple[str, ...], layout: str) 
 
     WORKFLOWS are files, or names as for `perfflow run` (default: all files in workflows/ of the project).
     """
-    here = Path.cwd()
-    own = (repository.root_of(here) or here) / search_path.FOLDER
+    own = repository.project_here() / search_path.FOLDER
     names = workflows or tuple(str(path) for path in search_path.workflows(own.parent) if path.parent == own)
     if not names:
         raise UserError.of("no workflow to check", "name a file, or put workflows into ./workflows")

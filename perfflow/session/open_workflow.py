@@ -88,12 +88,11 @@ def open_workflow(name: str, settings: Sequence[str] = (), text: str | None = No
     ``text``: content of the file, if it is not written yet.
     """
     with within_time(f"reading {name}"):
-        here = Path.cwd()
-        library = Library(repository.root_of(here) or here)
+        library = Library(repository.project_here())
         path = library.find(name)
         root = library.root
         if library.origin(path) == PROJECT:
-            root = repository.root_of(path.parent) or here
+            root = repository.root_of(path.parent) or Path.cwd()
             library = library if root == library.root else Library(root)
         draft = load(path, library.resolve, library.readable(path), text)
         params, wrong = parameter_values(draft.workflow.params or {}, settings)

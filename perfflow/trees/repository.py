@@ -228,6 +228,12 @@ def root_of(path: Path) -> Path | None:
     return next((folder for folder in (path, *path.parents) if (folder / ".git").exists()), None)
 
 
+def project_here() -> Path:
+    """Return the top of the git working tree around the current folder; the folder itself without git."""
+    here = Path.cwd()
+    return root_of(here) or here
+
+
 def project_around(here: Path) -> Path | None:
     """Return the project that contains ``here``: the git working tree, else the folder itself.
 

@@ -200,8 +200,7 @@ WORKFLOW, TOOL = "workflow", "tool"
 def kind_of_name(name: str, *, tool: bool) -> str:
     """Return whether a name is a workflow's or a tool's. Raises UserError if it is neither or both."""
     known = registry.known()
-    here = Path.cwd()
-    root = repository.root_of(here) or here
+    root = repository.project_here()
     if is_elsewhere(name):
         return TOOL if _says_tool(path_of(name)) else WORKFLOW
     if tool or (declared_tool.is_tool_file(name) and _says_tool(Path(name))):
@@ -234,8 +233,7 @@ def _says_tool(path: Path) -> bool:
 
 def path_of(name: str) -> Path:
     """Return the file of a workflow or a tool. Raises UserError if there is none."""
-    here = Path.cwd()
-    return Library(repository.root_of(here) or here).find(name)
+    return Library(repository.project_here()).find(name)
 
 
 def workflow(name: str) -> dict[str, Any]:
