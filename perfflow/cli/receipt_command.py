@@ -42,7 +42,8 @@ def verify(run: str, against: str | None, expected: str | None, as_json: bool) -
     perfflow hashes every file and judges the samples again. A receipt is not a signature: anyone who can write to the
     folder of the run can replace it. To detect that, store the printed hash of the receipt elsewhere.
 
-    Exit: 0 nothing was changed, 1 something was changed or --against is another machine, 2 there is no receipt.
+    Exit: 0 nothing was changed; 1 something was changed, or the run of --against is of another machine; 2 there is no
+    receipt.
     """
     root = repository.project_here()
     checked = verified(find(root, run), root, _other(root, against) if against else None)

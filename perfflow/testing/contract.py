@@ -135,7 +135,7 @@ class AdapterContract:
     options: Mapping[str, Any] = {}
     """Further keys of ``with``."""
     failing_options: ClassVar[Mapping[str, Any]] = {}
-    """Changes of ``options`` that make a run fail; required if there is no key ``command``."""
+    """Changes of ``options`` with which a run fails. Required if the tool has no key ``command``."""
     captured_with: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
     """Keys of ``with`` that a case was captured with, by the name of its folder; "" for all other cases."""
     files: ClassVar[Mapping[str, str]] = {}
