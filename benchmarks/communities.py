@@ -1,10 +1,11 @@
-"""Gates beside what other communities compare with: ``python -m benchmarks.communities go jvm node``.
+"""Gates of projects of other communities: ``python -m benchmarks.communities go jmh mitata gbench``.
 
 Each project counts words so many times over; head does it as often as base, or 5% or 25% more. In each of ``--times``
-repetitions, ``perfflow init`` writes the workflow, ``perfflow gate`` judges each head, and the peer compares the same
-programs: benchstat with six runs of base, then six of head; the error bars of JMH with one fork each; the ``summary``
-of mitata. Prints a line of JSON for each row of each comparison, and with ``--page FILE`` the table of such lines.
-Needs Go and benchstat, Maven and Java, or Node.js with mitata in ``--modules``, a folder ``node_modules``.
+repetitions, ``perfflow init`` writes the workflow, and ``perfflow gate`` judges each head. For three of them, what the
+community itself compares with judges the same programs: benchstat with six runs of base, then six of head; the error
+bars of JMH with one fork each; the ``summary`` of mitata. Prints a line of JSON for each row of each comparison, and
+with ``--page FILE`` the table of such lines. Needs Go and benchstat, Maven and Java, CMake with the libraries, or
+Node.js with the packages in ``--modules``, a folder ``node_modules``.
 """
 
 from __future__ import annotations
@@ -18,17 +19,17 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from benchmarks.replay import git
 
 HERE = Path(__file__).with_suffix("")
-POM = HERE.parents[1] / "examples" / "java-words" / "pom.xml"
+EXAMPLES = HERE.parents[1] / "examples"
 BASE_WORK = 100
-SOURCES = {"go": "words.go", "jvm": "src/main/java/org/example/Words.java", "node": "words.js"}
-"""Where each project says how often it counts."""
 SUMMARY = """import {{ bench, do_not_optimize, run, summary }} from "mitata";
 import {{ count as old }} from "./old.js";
 import {{ count as changed }} from "./changed.js";
@@ -50,12 +51,12 @@ def printed(*argv: str | Path, folder: Path) -> str:
 def project(kind: str, folder: Path, modules: Path | None, added: list[int]) -> None:
     """Write the project as a repository with the branch main and a branch for each head, named by its added percent."""
     shutil.copytree(HERE / kind, folder)
-    if kind == "jvm":
-        shutil.copy(POM, folder)
-    ignored = ["node_modules", "target", ".perfflow"]
-    if kind == "node":
+    for file in KINDS[kind].shared:
+        shutil.copy(file, folder)
+    ignored = ["node_modules", "target", "build", ".perfflow"]
+    if (folder / "package.json").exists():
         if modules is None:
-            sys.exit("node needs --modules, a folder node_modules with mitata")
+            sys.exit(f"{kind} needs --modules, a folder node_modules")
         (folder / "node_modules").symlink_to(modules)
     (folder / ".gitignore").write_text("".join(f"{name}\n" for name in ignored))
     git(folder, "init", "-qb", "main")
@@ -66,7 +67,7 @@ def project(kind: str, folder: Path, modules: Path | None, added: list[int]) -> 
     git(folder, "commit", "-qm", "measure")
     for percent in added:
         git(folder, "checkout", "-qb", f"plus-{percent}", "main")
-        source = folder / SOURCES[kind]
+        source = folder / KINDS[kind].source
         text = source.read_text()
         # Without a change of its own, git and perfflow would know that head is base.
         again = re.sub(rf"\b{BASE_WORK}\b", str(BASE_WORK + BASE_WORK * percent // 100), text) + "\n"
@@ -87,6 +88,8 @@ def gate(folder: Path, percent: int, budget: str) -> list[dict[str, Any]]:
     if not done.stdout.startswith("{"):
         sys.exit(done.stderr)
     result = json.loads(done.stdout)
+    if result["verdict"] == "error":
+        sys.exit(f"{folder}: {'; '.join(result['reasons']) or done.stderr}")
     return [
         {"benchmark": row["name"], "metric": row["metric"], "called": row["decision"], "exit": done.returncode}
         | {"change": row["change"]["value"], "low": row["change"]["low"], "high": row["change"]["high"]}
@@ -165,18 +168,43 @@ def mitata(folder: Path, percent: int) -> list[dict[str, Any]]:
     return rows
 
 
-PEERS = {"go": ("benchstat", benchstat), "jvm": ("JMH, error bars", error_bars), "node": ("mitata, summary", mitata)}
+@dataclass(frozen=True)
+class Kind:
+    """A project: the file that says how often it counts, files that projects share, and what else compares it."""
+
+    source: str
+    shared: tuple[Path, ...] = ()
+    peer: str = ""
+    compare: Callable[[Path, int], list[dict[str, Any]]] | None = None
+
+
+_NODE = (HERE / "words.js",)
+_CPP = (HERE / "words.cpp", HERE / "words.hpp")
+KINDS = {
+    "go": Kind("words.go", (), "benchstat", benchstat),
+    "jmh": Kind(
+        "src/main/java/org/example/Words.java", (EXAMPLES / "java-words/pom.xml",), "JMH, error bars", error_bars
+    ),
+    "mitata": Kind("words.js", _NODE, "mitata, summary", mitata),
+    "tinybench": Kind("words.js", _NODE),
+    "vitest": Kind("words.js", _NODE),
+    "gbench": Kind("words.cpp", _CPP),
+    "catch2": Kind("words.cpp", _CPP),
+    "nanobench": Kind("words.cpp", (*_CPP, EXAMPLES / "cpp-words/third_party/nanobench.h")),
+}
 
 
 def trials(kind: str, folder: Path, asked: argparse.Namespace) -> Iterator[dict[str, Any]]:
     """Yield the rows of all comparisons of a project."""
     project(kind, folder, asked.modules, asked.added)
-    name, peer = PEERS[kind]
+    peer = KINDS[kind]
     for number in range(asked.times):
         for percent in asked.added:
-            for judge in ("perfflow gate", name):
+            for judge, compare in (("perfflow gate", partial(gate, budget=asked.budget)), (peer.peer, peer.compare)):
+                if compare is None:
+                    continue
                 began = time.monotonic()
-                found = peer(folder, percent) if judge == name else gate(folder, percent, asked.budget)
+                found = compare(folder, percent)
                 seconds = round(time.monotonic() - began, 1)
                 more = {"project": kind, "judge": judge, "added": percent, "time": number, "seconds": seconds}
                 for row in found:
@@ -200,7 +228,7 @@ def page(file: Path) -> Iterator[str]:
 def main() -> None:
     """Parse the arguments and print what was found."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
-    parser.add_argument("kinds", nargs="*", choices=[*PEERS, []])
+    parser.add_argument("kinds", nargs="*", choices=[*KINDS, []])
     parser.add_argument("--folder", type=Path, help="new folder for the projects")
     parser.add_argument("--modules", type=Path)
     parser.add_argument("--times", type=int, default=6)
