@@ -433,7 +433,7 @@ def test_timeit_by_three_clocks(statement: str, computes: bool, tmp_path: Path) 
         assert found["cpu"] > 0.9 * found["uncontended"]
     else:
         assert found["cpu"] < NAP / 2
-        assert found["uncontended"] > 0.9 * NAP
+        assert found["uncontended"] > NAP / 2
 
 
 def _asv_of(folder: Path, text: str) -> Call:
