@@ -71,9 +71,15 @@ _OF_PROCESS = "all waiting of its process is charged to each benchmark"
 _TOO_FEW = "too few values for a confidence interval of the change; raise the number of runs"
 _TOO_FEW_PAIRS = "too few pairs for a confidence interval of the change; raise `runs` or `budget`"
 _EXTREMES = ("min", "max")
-_RARE = "judged by the mean of all samples: a few large samples, which the capped mean limits, changed it differently"
+_MEDIAN = "p50"
+_JUDGED_BY_MEAN = "judged by the mean of all samples: "
+_WITH_MEAN = {
+    CAPPED: "a few large samples, which the capped mean limits, changed it differently",
+    "min": "the fastest sample of each process, which shows no other, changed differently",
+}
+"""Statistics of a process that leave something out, so that the plain mean is compared too, and why it decided."""
 MEAN_SHARE = 0.2
-"""Share of the false alarms of a comparison of capped means that is allotted to the plain means."""
+"""Share of the false alarms of a comparison that is allotted to the plain means beside another statistic."""
 
 
 @dataclass(frozen=True)
@@ -164,9 +170,10 @@ def compare(series: MetricSeries, criteria: Criteria, share: float = 1.0) -> Com
     ``share`` is the part of its benchmark's false alarms that this row may raise, above 0 and at most 1. If fresh code
     layouts of both sides were measured, they decide.
     """
+    series = _of_one_statistic(series)
     if series.built is None:
         return _compared(series, criteria, share)
-    built = _compared(series.built, criteria, share)
+    built = _compared(_of_one_statistic(series.built), criteria, share)
     compared = _compared(series, criteria, share)
     n = min((len(set(series.layouts[side])) for side in Side if series.layouts[side]), default=0)
     return replace(compared, pairs=min(compared.pairs, n), layouts=Layouts(n, _deviation(series), built))
@@ -191,8 +198,8 @@ def _compared(series: MetricSeries, criteria: Criteria, share: float) -> Compare
     )
     if not baseline or not candidate or metric.better is Better.NONE or alone.bounded:
         return alone
-    if statistic == CAPPED and series.design not in (Design.FEW, Design.UNPAIRED) and not is_rate(series.metric):
-        alone, (change, confidence, warnings) = _capped_or_mean(alone, series, share)
+    if _has_mean(series, statistic) and series.design not in (Design.FEW, Design.UNPAIRED):
+        alone, (change, confidence, warnings) = _own_or_mean(alone, series, share)
     else:
         change, confidence, warnings = _change(series, metric, share)
     blur = _blur(series, metric)
@@ -209,6 +216,22 @@ def _compared(series: MetricSeries, criteria: Criteria, share: float) -> Compare
         confirmations=() if metric.exact else tuple(_confirmations(series, metric, share)),
         to_confirm=series.to_confirm and not metric.exact,
     )
+
+
+def _of_one_statistic(series: MetricSeries) -> MetricSeries:
+    """Return a series whose readings are all medians if some are and the others are not.
+
+    An adapter may choose the statistic by what a process did, which a change of the code can change.
+    """
+    statistics = {item.statistic for side in Side for item in series.readings(side)}
+    if len(statistics) < 2 or _MEDIAN not in statistics:
+        return series
+    sides = {side: [_as_median(item) for item in series.sides[side]] for side in Side}
+    return replace(series, sides=sides, lone={side: [_as_median(item) for item in series.lone[side]] for side in Side})
+
+
+def _as_median(reading: Reading) -> Reading:
+    return replace(reading, value=reading.inner.get(_MEDIAN, reading.value), statistic=_MEDIAN)
 
 
 def as_found(series: MetricSeries, metric: Metric) -> Metric:
@@ -236,18 +259,24 @@ def _exact_change(
     return Interval(change, low, high), None, (_TICKS,)
 
 
-def _capped_or_mean(alone: ComparedMetric, series: MetricSeries, share: float) -> tuple[ComparedMetric, _Change]:
-    """Return the change of capped means, or of plain means if their intervals do not overlap.
+def _has_mean(series: MetricSeries, statistic: str) -> bool:
+    """Return whether the plain mean is compared beside a statistic of the process. A rate is judged by its time."""
+    readings = [item for side in Side for item in series.readings(side)]
+    return statistic in _WITH_MEAN and not is_rate(series.metric) and all(MEAN in item.inner for item in readings)
+
+
+def _own_or_mean(alone: ComparedMetric, series: MetricSeries, share: float) -> tuple[ComparedMetric, _Change]:
+    """Return the change of the processes' own statistic, or of plain means if their intervals do not overlap.
 
     The two share the false alarms that one comparison may raise.
     """
-    capped = _change(series, alone.metric, share * (1 - MEAN_SHARE))
+    own = _change(series, alone.metric, share * (1 - MEAN_SHARE))
     change, confidence, warnings = _change(series, alone.metric, share * MEAN_SHARE, MEAN)
-    if capped[0].low <= change.high and change.low <= capped[0].high:
-        return alone, capped
+    if own[0].low <= change.high and change.low <= own[0].high:
+        return alone, own
     baseline, candidate = (summarise(series.readings(side), alone.metric, MEAN) for side in Side)
     by_mean = replace(alone, statistic=MEAN, baseline=baseline, candidate=candidate)
-    return by_mean, (change, confidence, (*warnings, _RARE))
+    return by_mean, (change, confidence, (*warnings, _JUDGED_BY_MEAN + _WITH_MEAN[alone.statistic]))
 
 
 def summarise(

@@ -15,6 +15,7 @@ from perfflow.tools.adapter import Effort
 from perfflow.tools.go import go_pprof
 from tests.toolchains import has_layouts, needs_go
 from tests.tools.harness import GO_MODULE, USAGE, call_of, listed, parsed_of, run, run_call, start, tool, values_by_name
+from tests.tools.tables import parsed_from
 
 pytestmark = needs_go
 NAMES = ["table.BenchmarkBuild", "text.BenchmarkCount/n=1", "text.BenchmarkCount/n=10", "text.BenchmarkCountOther"]
@@ -101,6 +102,33 @@ def test_equal_sources_in_two_folders_give_equal_programs_and_each_order_of_func
         assert start(relinked, tmp_path) == 0
     contents = {path.read_bytes() for path in (programs[0], tmp_path / "layout-1", tmp_path / "layout-2")}
     assert len(contents) == 3
+
+
+@pytest.mark.parametrize(
+    ("calls", "alloc", "statistics"),
+    [
+        (1000, 0, {"time": "min", "throughput": "max", "alloc": "p50", "allocs": "p50"}),
+        (1000, 1040, {"time": "min", "throughput": "max", "alloc": "p50", "allocs": "p50"}),
+        # Some of its runs could have a collection, which the fastest has not.
+        (1000, 1060, dict.fromkeys(("time", "throughput", "alloc", "allocs"), "p50")),
+        (9, 0, dict.fromkeys(("time", "throughput", "alloc", "allocs"), "p50")),
+    ],
+)
+def test_the_fastest_run_stands_for_runs_that_are_alike(
+    calls: int, alloc: int, statistics: dict[str, str], tmp_path: Path
+) -> None:
+    bench = {"package": "example.com/p", "cwd": "/", "program": "/p.test", "ids": {"p.BenchmarkOne": "BenchmarkOne"}}
+    lines = [f"BenchmarkOne {calls} {1000 * n} ns/op {12 / n} MB/s {alloc} B/op 0 allocs/op" for n in (4, 1, 3, 2, 6)]
+    files = {
+        "suite.json": {"benches": [bench], "processors": "1"},
+        "go-0.txt": "\n".join(["pkg: example.com/p", *lines, "PASS", ""]),
+    }
+    found = {reading.metric: reading for reading in parsed_from("go-bench", tmp_path, files).readings}
+    assert {metric: reading.statistic for metric, reading in found.items()} == statistics
+    assert found["time"].value == pytest.approx(1e-6 if statistics["time"] == "min" else 3e-6)
+    # Both are one measurement: 12 bytes are read in a call.
+    assert found["throughput"].value * found["time"].value == pytest.approx(12)
+    assert found["time"].inner["p50"] == pytest.approx(3e-6)
 
 
 @pytest.mark.long  # compiles several modules; the first test of this file runs one

@@ -317,6 +317,36 @@ def test_what_the_rest_of_the_machine_adds_to_a_few_values_counts_for_little() -
     assert -0.02 < ends(found)[0] <= ends(found)[1] < 0.02
 
 
+def by_the_fastest(before: list[list[float]], after: list[list[float]]) -> MetricSeries:
+    made = processes(before, after)
+    for side in (OLD, NEW):
+        made.sides[side] = [replace(item, value=item.inner["min"], statistic="min") for item in made.sides[side]]
+    return made
+
+
+def test_the_mean_decides_where_the_fastest_of_each_process_hides_a_change() -> None:
+    before = [[noise] * 15 for noise in NOISY * 2]
+    found = compared(by_the_fastest(before, [[noise] * 10 + [noise * 1.6] * 5 for noise in NOISY * 2]))
+    assert found.statistic == MEAN
+    assert ends(found)[0] == pytest.approx(0.2, abs=0.05)
+    assert any(text.startswith("judged by the mean of all samples: the fastest") for text in found.warnings)
+    # What other programs take from some processes moves the mean, but proves nothing.
+    disturbed = [[noise] * 10 + [noise * (1 + number % 3)] * 5 for number, noise in enumerate(NOISY * 2)]
+    found = compared(by_the_fastest(disturbed, disturbed[1:] + disturbed[:1]))
+    assert found.statistic == "min"
+    assert -0.05 < ends(found)[0] < 0 < ends(found)[1] < 0.05
+
+
+def test_processes_of_different_statistics_are_compared_by_their_medians() -> None:
+    made = by_the_fastest([[noise, noise * 2, noise * 3] for noise in NOISY * 2], [[noise] * 3 for noise in NOISY * 2])
+    # The last ones fell back to the median, as those of code that allocates do.
+    made.sides[NEW][-1] = replace(made.sides[NEW][-1], value=made.sides[NEW][-1].inner["p50"], statistic="p50")
+    found = compared(made)
+    assert found.statistic == "p50"
+    assert known(found.baseline).value == pytest.approx(2.0, abs=0.05)
+    assert ends(found)[0] == pytest.approx(-0.5, abs=0.05)
+
+
 def test_the_mean_and_the_capped_mean_share_the_false_alarms() -> None:
     same = [[noise, noise * 1.01] for noise in NOISY * 2]
     found = compared(processes(same, same[::-1]))

@@ -6,8 +6,8 @@ A line ``key: value`` applies to all later results until the key is set again; `
 
 ``drivers/go_suite.py`` builds the test binary of each package once per side, with -trimpath, so that equal sources give
 equal binaries, and lists their benchmarks. Each binary runs in the folder of its package, as with ``go test``. A
-process runs each benchmark many times for 1 ms, since a longer run contains the time slices of other programs, and its
-value is the median of these runs.
+process runs each benchmark many times for 1 ms, since a longer run contains the time slices of other programs. Its
+value is that of the fastest of these runs, or their median where not only other programs make them differ.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, NamedTuple, cast
@@ -24,7 +24,7 @@ from pydantic import Field
 
 from perfflow.model.errors import ToolOutputError
 from perfflow.model.metrics import Better, builtin_metrics
-from perfflow.model.readings import Parsed, Usage
+from perfflow.model.readings import BATCH, Parsed, Reading, Usage
 from perfflow.tools import adapter, parsed_output, python_command, tool_files
 from perfflow.tools.adapter import Adapter, Builder, Call, Effort, Invocation, Program, Role, Suite
 from perfflow.tools.parsed_output import Json
@@ -248,6 +248,12 @@ _HARNESS = r"testing\.\(\*B\)"
 SUITE, _LISTED = "suite.json", "listing.out"
 _DRIVER = python_command.driver_command("go_suite.py", __file__)
 _P50 = "p50"
+_FASTEST = {"time": "min", "throughput": "max"}
+# The harness collects garbage before each run, and Go collects next when 4 MB or more were allocated. So a run that
+# allocates less than this has no collection.
+_WITHOUT_COLLECTION = 2**20
+# With fewer calls in a run, the fastest run could be that of the cheapest call.
+_CALLS_OF_RUN = 10
 _SECONDS_OF_RUN, _FEWEST, _MOST, _MOST_OF_ALL = "1ms", 3, 15, 100
 # Seconds; the runs of the slowest benchmark determine those of all.
 _TOGETHER = 0.01
@@ -392,12 +398,31 @@ def parse_suite(call: Call, _usage: Usage) -> Parsed:
         # It failed since a part of it did.
         del samples.failed[parent]
     parsed = samples.result_set(TOOL, "", {}).parsed(single=True)
-    # A run is a mean already, so slow calls are in each of them; one that was interrupted says nothing of the code.
-    medians = (
-        replace(reading, value=reading.inner[_P50], statistic=_P50) for reading in parsed.readings if reading.inner
-    )
-    single = (reading for reading in parsed.readings if not reading.inner)
-    return replace(parsed, readings=(*medians, *single))
+    alike = _alike(parsed.readings)
+    return replace(parsed, readings=tuple(_of_runs(item, item.benchmark in alike) for item in parsed.readings))
+
+
+def _alike(readings: Iterable[Reading]) -> set[str]:
+    """Return the benchmarks all of whose runs do the same work: means of many calls, and no garbage is collected.
+
+    What other programs take then is all that makes one run slower than another. If the garbage of some runs is
+    collected, the fastest is one that left it to the next run.
+    """
+    return {
+        item.benchmark
+        for item in readings
+        if item.metric == "alloc"
+        and (calls := item.inner.get(BATCH, 1.0)) >= _CALLS_OF_RUN
+        and item.inner["max"] * calls < _WITHOUT_COLLECTION
+    }
+
+
+def _of_runs(reading: Reading, alike: bool) -> Reading:
+    """Return a reading whose value is that of the fastest run if all are ``alike``, else the median."""
+    if not reading.inner:
+        return reading
+    statistic = _FASTEST.get(reading.metric, _P50) if alike else _P50
+    return replace(reading, value=reading.inner[statistic], statistic=statistic)
 
 
 def suite_in(place: Path) -> GoSuite:
