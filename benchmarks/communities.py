@@ -89,7 +89,7 @@ def gate(folder: Path, percent: int, budget: str) -> list[dict[str, Any]]:
         sys.exit(done.stderr)
     result = json.loads(done.stdout)
     if result["verdict"] == "error":
-        sys.exit(f"{folder}: {'; '.join(result['reasons']) or done.stderr}")
+        sys.exit(f"{folder}: {'; '.join(item['text'] for item in result['reasons'])}")
     return [
         {"benchmark": row["name"], "metric": row["metric"], "called": row["decision"], "exit": done.returncode}
         | {"change": row["change"]["value"], "low": row["change"]["low"], "high": row["change"]["high"]}
