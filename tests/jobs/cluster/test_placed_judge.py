@@ -111,19 +111,22 @@ def held(project: Project) -> tuple[subprocess.Popen[str], str]:
 
 
 def kill_job(project: Project, attempt: int) -> None:
-    """Kill what measures in an attempt at the only group, as soon as it holds."""
-    (placed,) = (project.root / ".perfflow" / "placed").iterdir()
-    job = JobFolder(placed / "groups" / "g1" / str(attempt))
-    until(lambda: processes("sh\0slow") and job.worker())
-    worker = job.worker()
-    assert worker
-    (measures,) = processes(f"node_run\0{worker.pid}\0{job.path}")
-    kill(measures)
+    """Kill what measures in an attempt at the only group, as soon as it runs."""
+
+    def measuring() -> list[int]:
+        jobs = [JobFolder(claim.parent) for claim in project.root.parent.glob(f"**/g1/{attempt}/claim")]
+        return [pid for job in jobs if (who := job.worker()) for pid in processes(f"node_run\0{who.pid}\0{job.path}")]
+
+    until(measuring)
+    (pid,) = measuring()
+    kill(pid)
 
 
 @pytest.mark.long  # a rare case, and a job of a cluster takes seconds
-@pytest.mark.parametrize("kills", [1, 2])
-def test_what_a_dead_job_had_answered_is_not_judged_again(costs: Project, kills: int) -> None:
+@pytest.mark.parametrize(("kills", "keys"), [(1, "folder: %s/jobs, "), (2, "")])
+def test_what_a_dead_job_had_answered_is_not_judged_again(costs: Project, kills: int, keys: str) -> None:
+    site = costs.root.parent / "executors.yaml"
+    site.write_text(site.read_text().replace("engine:", f"{keys.replace('%s', str(site.parent))}engine:"))
     process, run = held(costs)
     for attempt in range(kills):
         kill_job(costs, attempt + 1)
