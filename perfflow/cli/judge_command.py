@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from perfflow.cli.console import shown
-from perfflow.cli.options import LOCK_TIMEOUT, SEED, TRUST, limit, usable
+from perfflow.cli.options import LOCK_TIMEOUT, SEED, TRUST, limit, placed, usable
 from perfflow.cli.output import say, tell
 from perfflow.jobs.judge.judge import Judged, JudgeRequest, judge
 from perfflow.jobs.judge.submit import Patch
@@ -53,6 +53,7 @@ _STDIN = "-"
 @click.option(
     "--out", type=click.Path(path_type=Path), help="Write the run to this folder, which must be new or empty."
 )
+@click.option("--executor", metavar="NAME", help="Where to judge: an executor of executors.yaml, or `local`.")
 @SEED
 @LOCK_TIMEOUT
 @TRUST
@@ -66,6 +67,7 @@ def command(
     isolate: str | None,
     shard: Shard | None,
     out: Path | None,
+    executor: str | None,
     seed: int | None,
     lock_timeout: float,
     trust: bool,
@@ -80,6 +82,9 @@ def command(
     Exit: 0 every patch was judged, whatever the outcome, 2 bad usage or workflow, 3 a patch could not be judged, 130
     interrupted.
     """
+    placement = placed(executor, None, settings, detach=False)
+    if placement and (shard or out):
+        raise UserError.of("--executor divides the patches by itself, into several runs", "leave out --shard and --out")
     opened = usable(workflow, settings, to_run=True, trust=trust)
     found = [patch for name in patches for patch in _patches(name)]
     if shard:
@@ -93,9 +98,15 @@ def command(
 
     words = ["perfflow", "judge", *patches, f"--workflow={workflow}", *(f"--set={setting}" for setting in settings)]
     words += [*([f"--isolate={isolate}"] if isolate else []), *([f"--shard={shard}"] if shard else [])]
+    words += [f"--executor={executor}"] if executor else []
     asked = JudgeRequest(settings, budget, isolate or "", out, seed, lock_timeout, trust, words)
     with shown(progress, opened, ()) as display:
-        interrupted = judge(opened, found, asked, display, told)
+        if placement:
+            from perfflow.jobs.judge.placed_judge import judge_placed
+
+            interrupted = judge_placed(opened, found, asked, placement, display, told)
+        else:
+            interrupted = judge(opened, found, asked, display, told)
     if interrupted:
         tell(f"interrupted; {len(found) - len(outcomes)} of {len(found)} patches were not judged\n")
         return int(Exit.INTERRUPTED)

@@ -29,6 +29,7 @@ from perfflow.jobs.cluster.agent import (
     JobWork,
     outputs_of,
 )
+from perfflow.jobs.judge.placed_judge import judge_in_job
 from perfflow.jobs.run.run import RunPart, RunRequest, run
 from perfflow.machine import orphans
 from perfflow.model.errors import Exit, UserError
@@ -69,6 +70,8 @@ def _measure(job: JobFolder) -> int:
         if digest(opened) != work.digest:
             hint = "use the same version of perfflow and of its tools on both machines"
             raise UserError.of(f"{work.workflow} differs on this machine", hint, Exit.UNMEASURED)
+        if work.judging:
+            return int(Exit.INTERRUPTED if judge_in_job(opened, job, work, work.judging) else Exit.PASS)
         base = work.states.get(BASE)
         request = RunRequest(
             only=work.steps,

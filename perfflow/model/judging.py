@@ -56,6 +56,7 @@ class Code(StrEnum):
     NO_ISOLATION = "no-isolation"
     OUTPUT_VARIES = "output-varies"
     OUT_OF_TIME = "out-of-time"
+    JOB_LOST = "job-lost"
     NO_OBJECTIVE = "no-objective"
     NO_PROPOSAL = "no-proposal"
     NOT_NEEDED = "not-needed"
@@ -105,6 +106,7 @@ _OUTCOMES = {
             Code.NO_ISOLATION,
             Code.OUTPUT_VARIES,
             Code.OUT_OF_TIME,
+            Code.JOB_LOST,
             Code.NO_OBJECTIVE,
             Code.NO_PROPOSAL,
             Code.NOT_NEEDED,

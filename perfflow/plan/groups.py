@@ -194,6 +194,10 @@ class Lengths:
     most: float = MOST
     machines: Callable[[NodeRequirement], int] = lambda _place: 1
 
+    def number(self, whole: float, place: NodeRequirement) -> int:
+        """Return the number of groups for ``whole`` seconds of work at a place."""
+        return max(math.ceil(whole / self.most), min(self.machines(place), int(whole // self.least)), 1)
+
 
 class ConflictError(Exception):
     """Steps of one group require different places; the message names them."""
@@ -213,9 +217,7 @@ def groups(
     shares: dict[NodeRequirement, list[_Share]] = defaultdict(list)
     for items in [rest] if _is_whole(rest) else _joined(plan, [item for item in rest if item not in once]):
         shares[place_of_all(plan, items)] += _shares(items, known, lengths.least)
-    placed = [
-        (place, part) for place, members in shares.items() for part in _cut(members, lengths, lengths.machines(place))
-    ]
+    placed = [(place, part) for place, members in shares.items() for part in _cut(members, lengths, place)]
     for item in once:
         # A check of the whole program runs once, in the first group that has a suitable place.
         needed = place_of(item, plan)
@@ -388,11 +390,10 @@ def _can_be_shared_out(item: Planned) -> bool:
     return item.tool is not None and item.tool.can_list and several
 
 
-def _cut(shares: Sequence[_Share], lengths: Lengths, machines: int) -> list[list[_Share]]:
+def _cut(shares: Sequence[_Share], lengths: Lengths, place: NodeRequirement) -> list[list[_Share]]:
     """Divide shares into groups of about equal duration, in their order."""
     whole = sum(share.seconds for share in shares)
-    most_groups = max(math.ceil(whole / lengths.most), min(machines, int(whole // lengths.least)), 1)
-    number = min(most_groups, len(shares))
+    number = min(lengths.number(whole, place), len(shares))
     cut: list[list[_Share]] = []
     passed = 0.0
     for left, share in zip(range(len(shares), 0, -1), shares, strict=True):

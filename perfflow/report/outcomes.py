@@ -45,6 +45,7 @@ CODES: Mapping[Code, str] = {
     Code.NO_ISOLATION: "programs cannot be isolated on this machine",
     Code.OUTPUT_VARIES: "the original prints something else in every run",
     Code.OUT_OF_TIME: "the time was over before it was measured",
+    Code.JOB_LOST: "its job on a cluster was refused, failed, or was lost twice",
     Code.NO_OBJECTIVE: "nothing was measured that it could improve",
     Code.NO_PROPOSAL: "the proposer had no further idea",
     Code.NOT_NEEDED: "what was asked for is reached, or the workflow skips it",

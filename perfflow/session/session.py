@@ -634,7 +634,7 @@ def opening_event(
             "component": workflow.component or workflow.name,
             "started": now(),
             "seed": context.seed,
-            "file": _shown(opened),
+            "file": shown_workflow(opened),
             "params": as_stored(dict(opened.plan.params)),
             "digest": digest(opened),
             "version": VERSION,
@@ -715,7 +715,7 @@ def planned_step(planned: Planned, params: Mapping[str, Any], *, selected: bool)
     )
 
 
-def _shown(opened: Opened) -> str:
+def shown_workflow(opened: Opened) -> str:
     """Return the workflow as `perfflow run` accepts it at the root: a path in the project, its origin, or a full path.
 
     The temporary file of a comparison of two commands no longer exists, so only its name is returned.

@@ -156,7 +156,7 @@ class RunFolder:
         if self._unlisted:
             latest = self._unlisted / "latest"
             self._before = self._unlisted, latest.readlink().name if latest.is_symlink() else ""
-            _point_latest(self._unlisted, self.id)
+            point_latest(self._unlisted, self.id)
             self._unlisted = None
 
     def discard(self) -> None:
@@ -169,7 +169,7 @@ class RunFolder:
             runs, name = self._before
             with suppress(OSError):
                 if name:
-                    _point_latest(runs, name)
+                    point_latest(runs, name)
                 else:
                     (runs / "latest").unlink()
 
@@ -356,7 +356,8 @@ def require_empty(out: Path) -> None:
     raise _not_empty(out)
 
 
-def _point_latest(runs: Path, run_id: str) -> None:
+def point_latest(runs: Path, run_id: str) -> None:
+    """Let ``latest`` in a folder of runs name a run. Raises OSError."""
     fresh = runs / f".latest-{run_id}"
     fresh.symlink_to(run_id)
     fresh.replace(runs / "latest")

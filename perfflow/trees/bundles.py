@@ -57,8 +57,11 @@ def write_source(repository: Repository, folder: Path, states: Mapping[str, str]
 
 
 def write_kept(clone: Path, branch: str, since: str, path: Path) -> None:
-    """Write a branch of a clone to a bundle for the original repository, which has the commit ``since``."""
-    Git(clone).run("bundle", "create", "--quiet", str(path), f"refs/heads/{branch}", f"^{since}")
+    """Write a branch of a clone to a bundle for the original repository, which has the parents of ``since``.
+
+    It lacks ``since`` itself if that has uncommitted changes.
+    """
+    Git(clone).run("bundle", "create", "--quiet", str(path), f"refs/heads/{branch}", "--not", f"{since}^@")
 
 
 def read_kept(root: Path, branch: str, path: Path) -> None:

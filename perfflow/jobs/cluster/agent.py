@@ -61,6 +61,27 @@ BEAT = 2.0
 
 
 @dataclass(frozen=True)
+class JobPatch:
+    """A patch of a batch: its number there, its name, its bytes as latin-1, and the reason for it."""
+
+    number: int
+    name: str
+    text: str
+    why: str
+
+
+@dataclass(frozen=True)
+class Judging:
+    """Patches that a job judges, and how: see ``jobs.judge.judge.JudgeRequest``."""
+
+    patches: tuple[JobPatch, ...]
+    isolate: str
+    budget: float | None
+    attempts: int
+    command: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class JobWork:
     """The work of a job: some steps of a run, in a clone of the code.
 
@@ -79,7 +100,7 @@ class JobWork:
     steps: tuple[str, ...] = ()
     parts: Mapping[str, Benchmarks] = field(default_factory=dict)
     compared_steps: int = 1
-    seed: int = 0
+    seed: int | None = 0
     share: tuple[str, ...] = ()
     scratch: str = ""
     labels: tuple[str, ...] = ()
@@ -90,6 +111,8 @@ class JobWork:
     version: str = ""
     command: tuple[str, ...] = ()
     """Words of a command that is run instead of the steps."""
+    judging: Judging | None = None
+    """Patches that are judged instead."""
 
 
 @dataclass(frozen=True)

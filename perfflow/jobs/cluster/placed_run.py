@@ -25,7 +25,17 @@ from typing import Any
 from perfflow.execute.schedule import StepRun, StepStatus
 from perfflow.jobs.cluster.agent import BUILD, KEPT, LOG, RUN, STDOUT, WORK, JobFolder, JobWork
 from perfflow.jobs.cluster.outcome import AttemptOutcome, Observation, WaitingLimits, outcome_of
-from perfflow.jobs.cluster.slurm import EngineError, Executor, Phase, Site, Slurm, Status, Submission, why_unsuitable
+from perfflow.jobs.cluster.slurm import (
+    EngineError,
+    Executor,
+    Node,
+    Phase,
+    Site,
+    Slurm,
+    Status,
+    Submission,
+    why_unsuitable,
+)
 from perfflow.machine.facts import facts
 from perfflow.machine.private_folder import private_folder
 from perfflow.model.errors import DetachedError, Exit, UserError
@@ -126,8 +136,16 @@ class Where:
 class Placing:
     """The jobs of one run."""
 
-    def __init__(self, folder: RunFolder, groups: Sequence[Group], where: Where, tell: Callable[[str], None]) -> None:
-        self._folder, self._groups, self._where, self._tell = folder, groups, where, tell
+    def __init__(
+        self,
+        folder: RunFolder,
+        groups: Sequence[Group],
+        where: Where,
+        tell: Callable[[str], None],
+        look: Callable[[Attempt], None] = lambda _attempt: None,
+    ) -> None:
+        """``look`` is called with each attempt twice a second, and before it is collected or replaced."""
+        self._folder, self._groups, self._where, self._tell, self._look = folder, groups, where, tell, look
         self._open: dict[str, Attempt] = {}
         self._lost: dict[str, str] = {}
         self._numbers: dict[str, int] = {}
@@ -156,6 +174,7 @@ class Placing:
             self._ask()
             for attempt in list(self._open.values()):
                 outcome, why = outcome_of(attempt.observation(time.monotonic()), self._where.limits)
+                self._look(attempt)
                 if outcome is AttemptOutcome.WAIT:
                     self._say_where(attempt)
                     continue
@@ -188,8 +207,19 @@ class Placing:
             time.sleep(LOOK)
         self._cancel(left)
         for attempt in left:
+            self._look(attempt)
             self._collect(attempt, "cancelled")
         self._open.clear()
+
+    @property
+    def home(self) -> Path:
+        """The folder in which the jobs work, one folder for each attempt at each group."""
+        return self._where.home
+
+    @property
+    def files(self) -> Path:
+        """The folder with what was collected of the jobs."""
+        return self._folder.path
 
     @property
     def open(self) -> Sequence[str]:
@@ -452,14 +482,9 @@ def groups_for(
     # The duration of each benchmark is not known, so all benchmarks of a step count the same.
     each = {step: {name: 1.0 for name in item.names if is_chosen(chosen, name)} for step, item in seen.items()}
     known = Durations(steps_known, each)
-    least, most = placement.site.lengths
     try:
         nodes = placement.executor.nodes()
-
-        def machines(place: NodeRequirement) -> int:
-            return max(1, sum(node.usable and not why_unsuitable(place, [node]) for node in nodes))
-
-        divided = groups(opened.plan, steps, known, Lengths(least, most, machines), in_trees=in_trees)
+        divided = groups(opened.plan, steps, known, _lengths(placement, nodes), in_trees=in_trees)
     except EngineError as error:
         hint = f"run `perfflow executors` to check {placement.name}"
         raise UserError.of(f"executor {placement.name}: {error}", hint, Exit.UNMEASURED) from error
@@ -471,6 +496,13 @@ def groups_for(
             text = f"executor {placement.name}: {', '.join(group.steps)} cannot run: {why}"
             raise UserError.of(text, "correct `runs-on`, or name another executor", Exit.UNMEASURED)
     return divided
+
+
+def _lengths(placement: Placement, nodes: Sequence[Node]) -> Lengths:
+    def machines(place: NodeRequirement) -> int:
+        return max(1, sum(node.usable and not why_unsuitable(place, [node]) for node in nodes))
+
+    return Lengths(*placement.site.lengths, machines)
 
 
 def perform(session: RunSession, code: MeasuredCode, shared: list[Group], placement: Placement, base: JobWork) -> bool:
@@ -655,7 +687,28 @@ def placed_command(
     revisions: by name, the commits that it needs beside the user's tree. ^C ends the job.
     Raises UserError if no machine is suitable, and if the command does not finish.
     """
-    group = _group(opened, placement, only)
+    place, _ = _place_of(opened, placement, only)
+    group = Group("g1", (), place, EXPECTED)
+    with placing(opened, placement, [group], revisions, tell) as (jobs, work):
+        ((_, why),) = jobs.measure(functools.partial(with_part, replace(work, command=tuple(words))))
+        return _performed(jobs.files, why)
+
+
+@contextmanager
+def placing(
+    opened: Opened,
+    placement: Placement,
+    groups: Sequence[Group],
+    revisions: Mapping[str, str],
+    tell: Callable[[str], None],
+    look: Callable[[Attempt], None] = lambda _attempt: None,
+) -> Iterator[tuple[Placing, JobWork]]:
+    """Yield jobs that are no part of a run, and the work that all of them have in common.
+
+    revisions: by name, the commits that they need beside the user's tree. look: as that of ``Placing``. An exception
+    cancels the jobs. The files in ``Placing.files`` are the caller's to remove. Raises UserError as ``source_of`` and
+    ``where_of`` do.
+    """
     repository = open_repository(opened.root, with_submodules=opened.plan.workflow.worktree.submodules)
     states = {HEAD: commit_of(repository, snapshot(repository)), **revisions}
     place = run_folder.home(opened.root) / "placed"
@@ -672,16 +725,13 @@ def placed_command(
             share=tuple(opened.plan.workflow.worktree.share),
             scratch=site.scratch,
             version=VERSION,
-            command=tuple(words),
         )
-        where = where_of(placement, home)
-        jobs = Placing(folder, [group], where, tell)
+        jobs = Placing(folder, groups, where_of(placement, home), tell, look)
         try:
-            ((_, why),) = jobs.measure(functools.partial(with_part, work))
-        except KeyboardInterrupt:
+            yield jobs, work
+        except BaseException:
             jobs.cancel()
             raise
-        return _performed(folder.path, why)
 
 
 @contextmanager
@@ -695,27 +745,39 @@ def _home_of(site: Site, folder: RunFolder) -> Iterator[Path]:
 
 
 def keep_as_run(root: Path, found: Path) -> Path:
-    """Copy a job's run into the project's own runs; return its folder."""
-    with run_folder.create(root, None) as folder:
-        shutil.copytree(found, folder.path, dirs_exist_ok=True, symlinks=True)
-        folder.become_latest()
-        return folder.path
+    """Copy a job's run into the project's own runs, under its own id; return its folder."""
+    name = run_folder.file_name(next(run_folder.own_events(found))["run"]["id"])
+    runs = run_folder.home(root) / "runs"
+    if not (runs / name).exists():
+        shutil.copytree(found, runs / name, symlinks=True)
+        run_folder.point_latest(runs, name)
+    return runs / name
 
 
-def _group(opened: Opened, placement: Placement, only: Collection[str]) -> Group:
-    """Return all steps as one group. Raises UserError if they need different places, or a place that does not exist."""
+def groups_of_equals(opened: Opened, placement: Placement, number: int, seconds: float) -> list[Group]:
+    """Return groups for ``number`` things that take ``seconds`` each, and that may be measured anywhere the steps may.
+
+    The groups have no steps. Raises UserError as ``groups_for`` does.
+    """
+    place, nodes = _place_of(opened, placement, ())
+    whole = number * seconds
+    count = min(number, _lengths(placement, nodes).number(whole, place))
+    return [Group(f"g{index + 1}", (), place, whole / count) for index in range(count)]
+
+
+def _place_of(opened: Opened, placement: Placement, only: Collection[str]) -> tuple[NodeRequirement, Sequence[Node]]:
+    """Return the one place of all steps, and the nodes. Raises UserError for several, or one that does not exist."""
     steps = [item for item in opened.plan.steps if not only or item.id in only or item.step.id in only]
     measuring = [item for item in steps if item.role not in (Role.WORK, Role.CANDIDATE, Role.COMPARE)]
     try:
-        place = place_of_all(opened.plan, measuring)
-        why = why_unsuitable(place, placement.executor.nodes())
+        place, nodes = place_of_all(opened.plan, measuring), placement.executor.nodes()
     except (ConflictError, ExpressionError) as error:
-        raise UserError.of(str(error), "choose steps of one place with --only") from error
+        raise UserError.of(str(error), "use steps of one place (--only), or a workflow of such steps") from error
     except EngineError as error:
         raise UserError.of(f"executor {placement.name}: {error}", "perfflow executors", Exit.UNMEASURED) from error
-    if why:
+    if why := why_unsuitable(place, nodes):
         raise UserError.of(f"executor {placement.name}: {why}", "correct `runs-on`", Exit.UNMEASURED)
-    return Group("g1", tuple(item.id for item in steps), place, EXPECTED)
+    return place, nodes
 
 
 def _performed(folder: Path, why: str) -> CommandResult:

@@ -26,7 +26,7 @@ from perfflow.plan.plan import stage_plan
 from perfflow.session.open_workflow import Opened, open_workflow
 from perfflow.session.progress import Began, Progress, ProgressEvent, StepEnded
 from perfflow.trees import patches as tree_patches
-from perfflow.trees.repository import Repository, open_repository
+from perfflow.trees.repository import CodeState, Repository, open_repository
 from perfflow.trees.snapshots import snapshot
 from perfflow.workflow.model import Stage
 from perfflow.workflow.roles import CANDIDATES_STAGE
@@ -61,6 +61,22 @@ class JudgeRequest:
     trust: bool = False
     command: Sequence[str] = ()
     """The command line that judges the patches again."""
+    attempts: int = 0
+    """As that of ``RunRequest``: the patches are a part of so many."""
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Patches that are to be measured, as the candidates of the workflow ``opened``, on top of ``original``."""
+
+    opened: Opened
+    submitted: Submitted
+    original: CodeState
+
+    @property
+    def patches(self) -> Sequence[Patch]:
+        """The patches."""
+        return list(self.submitted.patches.values())
 
 
 def judge(
@@ -68,26 +84,13 @@ def judge(
 ) -> bool:
     """Judge patches, and call ``tell`` with each as soon as it is known. Return whether ^C interrupted the run.
 
-    Raises UserError for a workflow without an optimize stage, and as ``run`` does.
+    Raises UserError as ``run`` and ``batch_of`` do.
     """
-    stage = _stage(opened)
-    repository = open_repository(opened.root, with_submodules=opened.plan.workflow.worktree.submodules)
-    original, left = snapshot(repository).tree, list[Patch]()
-    inner, submitted = _submitted(opened, stage, patches, request)
-    protection = _protection(inner, repository)
-    for patch in patches:
-        began = time.monotonic()
-        refused = _refused(repository, stage, original, patch, protection)
-        if refused:
-            tell(Judged(patch, refused, seconds=time.monotonic() - began))
-        else:
-            left.append(patch)
-    if not left:
+    batch = batch_of(opened, patches, request, tell)
+    if batch is None:
         return False
-    if len(left) < len(patches):
-        inner, submitted = _submitted(opened, stage, left, request)
-    inner.require_usable(to_run=True, trust=request.trust)
-    listener = _Listener(submitted, progress, tell)
+    inner = batch.opened
+    listener = _Listener(batch.submitted, progress, tell)
     # The original is built, checked and compared in a tree of its own. Only what it shares is made in the user's.
     stages = [name for name in (_SETUP, CANDIDATES_STAGE) if any(item.stage == name for item in inner.plan.steps)]
     asked = RunRequest(
@@ -99,11 +102,39 @@ def judge(
         command=request.command,
         independent=True,
         each=request.budget,
+        attempts=request.attempts,
     )
     finished = run(inner, asked, listener)
     if not finished.interrupted:
         listener.tell_rest(finished.result.optimizations)
     return finished.interrupted
+
+
+def batch_of(
+    opened: Opened, patches: Sequence[Patch], request: JudgeRequest, tell: Callable[[Judged], None]
+) -> Batch | None:
+    """Call ``tell`` with each patch that is not tried; return the others, None if there are none.
+
+    Raises UserError for a workflow without an optimize stage, or with commands that were never shown.
+    """
+    stage = _stage(opened)
+    repository = open_repository(opened.root, with_submodules=opened.plan.workflow.worktree.submodules)
+    original, left = snapshot(repository), list[Patch]()
+    inner, submitted = _submitted(opened, stage, patches, request)
+    protection = _protection(inner, repository)
+    for patch in patches:
+        began = time.monotonic()
+        refused = _refused(repository, stage, original.tree, patch, protection)
+        if refused:
+            tell(Judged(patch, refused, seconds=time.monotonic() - began))
+        else:
+            left.append(patch)
+    if not left:
+        return None
+    if len(left) < len(patches):
+        inner, submitted = _submitted(opened, stage, left, request)
+    inner.require_usable(to_run=True, trust=request.trust)
+    return Batch(inner, submitted, original)
 
 
 def _stage(opened: Opened) -> Stage:

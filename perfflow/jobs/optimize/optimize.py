@@ -174,15 +174,17 @@ class Optimizer(TreeWork):
         *,
         independent: bool = False,
         each: float | None = None,
+        attempts: int = 0,
     ) -> None:
         """``draft``: the workflow, to whose file patches are relative. ``original``: None for the user's tree.
 
         independent: every candidate is compared with the original, and none is kept on top of another. each: longest
-        time of one candidate (s), without the build of the original; None for no limit.
+        time of one candidate (s), without the build of the original; None for no limit. attempts: their number on
+        the original, if other runs try some of them; 0 to count them here.
         """
         self._session, self._folder, self._stage, self._repository = session, session.folder, stage, repository
         self._draft, self._independent, self._each = draft, independent, each
-        self._attempts = 0
+        self._attempts = attempts
         self._broken: Failure | None = None
         self._slots: Slots | None = None
         self._kept: AcceptedState | None = None

@@ -84,6 +84,8 @@ class RunTrees:
     """Whether every candidate is judged against the original alone."""
     each: float | None = None
     """Longest time of one candidate (s); None for no limit."""
+    attempts: int = 0
+    """Number of attempts on the original, if other runs try some of them; 0: counted here."""
 
     def cautions(self) -> list[str]:
         """Return the warnings about the trees."""
@@ -202,7 +204,7 @@ def working_in(wanted: RunTrees, session: RunSession) -> Iterator[None]:
         if stage:
             from perfflow.jobs.optimize.optimize import Optimizer
 
-            how: Any = {"independent": wanted.independent, "each": wanted.each}
+            how: Any = {"independent": wanted.independent, "each": wanted.each, "attempts": wanted.attempts}
             optimizer = Optimizer(session, stage, wanted.repository, wanted.draft, wanted.original, **how)
             session.trees = optimizer
             session.performer_of = optimizer.performer_of
@@ -268,6 +270,8 @@ class RunRequest:
     """Whether every candidate is judged against the original, and none is kept on top of another."""
     each: float | None = None
     """With ``independent``: longest time of one candidate (s), without the build of the original."""
+    attempts: int = 0
+    """With ``independent``: number of attempts on the original, if other runs try some of them; 0: counted here."""
     about_base: Mapping[str, Any] = field(default_factory=dict)
     """Further facts about the base for the result, if perfflow chose it."""
     original: CodeState | None = None
@@ -450,7 +454,7 @@ def _chosen(opened: Opened, request: RunRequest) -> _Chosen:
         elsewhere=request.placement is not None,
     )
     trees = replace(trees, fresh=request.fresh, original=request.original)
-    trees = replace(trees, independent=request.independent, each=request.each)
+    trees = replace(trees, independent=request.independent, each=request.each, attempts=request.attempts)
     known, cautions = _calibrated(opened) if request.checks_noise else (_Calibrated(), [])
     cautions = [*request.cautions, *cautions, *trees.cautions()]
     if trees.repository and trees.base:

@@ -68,15 +68,20 @@ class Project:
         named = ["-c", "user.name=a", "-c", "user.email=a@example.org"]
         subprocess.run(["git", *named, *words], cwd=self.root, check=True)
 
-    def start(self, *words: str) -> subprocess.Popen[str]:
-        """Start perfflow."""
+    def start(self, *words: str, given: str = "") -> subprocess.Popen[str]:
+        """Start perfflow, with a text on its standard input."""
         pipe = subprocess.PIPE
         argv = [sys.executable, "-m", "perfflow", *words]
-        return subprocess.Popen(argv, cwd=self.root, stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe, text=True)
+        process = subprocess.Popen(argv, cwd=self.root, stdin=pipe, stdout=pipe, stderr=pipe, text=True)
+        assert process.stdin
+        process.stdin.write(given)
+        process.stdin.close()
+        process.stdin = None
+        return process
 
-    def run(self, *words: str) -> subprocess.CompletedProcess[str]:
+    def run(self, *words: str, given: str = "") -> subprocess.CompletedProcess[str]:
         """Run perfflow and wait until it ends."""
-        process = self.start(*words)
+        process = self.start(*words, given=given)
         out, err = process.communicate(timeout=900)
         return subprocess.CompletedProcess(words, process.returncode, out, err)
 

@@ -371,5 +371,7 @@ def test_what_was_kept_of_candidates_comes_home_as_a_branch(cluster: Cluster, pr
     measured = ONE.replace("runs: %d", "budget: 5s")
     profile = "  profile:\n    - {id: profile, uses: callgrind, benchmark: one}\n"
     project.write(measured + profile + OPTIMIZE)
+    # Also on top of what the user's repository has not committed.
+    (project.root / "more.txt").write_text("new")
     kept = json.loads(ran(project, "run", *LAB, "--json").stdout)["trees"]["candidate"]
     assert "150000" in git(project.root, "show", f"{kept['branch']}:work.c")
