@@ -44,8 +44,9 @@ _ALLOCATOR = re.compile(
     )""",
     re.VERBOSE,
 )
-# Containers and strings: templates in the headers of the C++ library, and instances compiled into the library.
-_LIBRARY_HEADER = re.compile(r".*/(?:include/c\+\+|c\+\+/v1)/")
+# Containers and strings: templates in the headers of the C++ library, and instances compiled into the library. Inlined
+# functions of Rust have bare names, so the file tells that they are the ones above.
+_LIBRARY_HEADER = re.compile(r".*/(?:include/c\+\+|c\+\+/v1|library/alloc/src/(?:alloc|raw_vec|boxed)(?=[./]))")
 _LIBRARY = re.compile(r".*/libstdc\+\+\.|.*/libc\+\+\.")
 # The crate of `<T as alloc::...>::f`. Rust's crate dhat shortens paths, so only names identify the standard library.
 _RUST_LIBRARY = re.compile(r"<?(?:[&*\[\w;\] ]+ as )?(?:std|core|alloc|hashbrown|dhat)::")
