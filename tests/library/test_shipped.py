@@ -200,7 +200,7 @@ def test_google_benchmark_suite(project: Path) -> None:
 @pytest.mark.long
 def test_rust_hotpath(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with hot_workspace(monkeypatch) as crate:
-        settings = {"crate": str(crate), "bench": "lies", "filter": "truth|beauty", "seconds": "1"}
+        settings = {"crate": str(crate), "bench": "lies", "filter": "truth|beauty"}
         result = run("rust-hotpath", project, "20s", **settings)
     names = {name for name, metric in rows(result) if metric == "time"}
     assert names == {"truth", "beauty"}
