@@ -227,7 +227,7 @@ def _detail(status: TargetStatus, summary: SideSummary, target: Target) -> str:
     if status != "unproven":
         return ""
     if summary.needs:
-        return f"{summary.n} samples; a 95% interval of {target.statistic} needs {summary.needs}"
+        return f"{summary.n} sample{'s' if summary.n > 1 else ''}; a 95% interval of {target.statistic} needs {summary.needs}"
     return "the interval includes the limit"
 
 
