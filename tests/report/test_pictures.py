@@ -280,6 +280,7 @@ def test_an_interval_stands_on_bands_up_to_the_thresholds_of_its_benchmark() -> 
     # A rounding error beyond it is none.
     farthest = rows["io/accepted"].source.change
     assert farthest
+    assert farthest.high
     assert "beyond" not in charts.forest_bar(rows["io/accepted"], known.thresholds, (1 + farthest.high) * (1 - 1e-15))
 
 
