@@ -201,7 +201,7 @@ def test_google_benchmark_suite(project: Path) -> None:
 def test_rust_hotpath(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with hot_workspace(monkeypatch) as crate:
         settings = {"crate": str(crate), "bench": "lies", "filter": "truth|beauty"}
-        result = run("rust-hotpath", project, "20s", **settings)
+        result = run("rust-hotpath", project, **settings)
     names = {name for name, metric in rows(result) if metric == "time"}
     assert names == {"truth", "beauty"}
     assert any("mix" in spot["location"] for spot in result["hotspots"])
