@@ -61,6 +61,11 @@ def on_page_markdown(markdown: str, *, page: Any, config: Any, **_: Any) -> str:
     return _LINK.sub(in_site, markdown)
 
 
+def on_post_page(output: str, **_: Any) -> str:
+    """Return a page whose search has a name."""
+    return output.replace('role="dialog"', 'role="dialog" aria-label="Search"')
+
+
 class _NarrowPages(Extension):
     def extendMarkdown(self, md: Markdown) -> None:  # noqa: N802 (its name there)
         # After the text of cells was parsed, whose priority is 20.
@@ -76,6 +81,9 @@ class _Breaks(Treeprocessor):
             _let_break(code)
         for table in root.iter("table"):
             rows = [list(row) for row in table.iter("tr")]
+            for cell in rows[0]:
+                # A heading without words is none to a screen reader.
+                cell.tag = cell.tag if cell.text or len(cell) else "td"
             for column in zip(*rows, strict=True):
                 for cell in column[1:]:
                     cell.set("data-head", "".join(column[0].itertext()))

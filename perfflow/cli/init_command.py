@@ -9,7 +9,7 @@ import click
 
 from perfflow.cli.output import say
 from perfflow.jobs.start.write_starter import write
-from perfflow.library.detect_project import LOOKED_FOR, ProjectKind
+from perfflow.library.detect_project import ProjectKind
 from perfflow.library.starter_for import start
 from perfflow.report.sanitize import visible
 from perfflow.trees import repository
@@ -35,8 +35,6 @@ def command(measured: str, name: str, kind: str | None) -> None:
         say(f"note: {visible(begun.note)}")
     if begun.unignored:
         say(f"note: it builds into {visible(begun.unignored)}/, which git does not ignore: add it to .gitignore")
-    if not (kind or measured):
-        say(f"looked for: {LOOKED_FOR}")
     for other in begun.others:
         say(f"also here: {visible(str(other))}; perfflow init --kind {other.kind} --name {begun.name}-{other.kind}")
     say("next:")

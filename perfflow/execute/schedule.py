@@ -240,7 +240,7 @@ class Schedule:
             if self._keep_going and alone and name not in planned.needs:
                 continue
             if run and (run.blocks or (name in planned.needs and not run.satisfies)):
-                return f"`{name}` {_ended(run)}"
+                return run.reason if run.blocked else f"`{name}` {_ended(run)}"
         if self._first_failure and not self._keep_going:
             return f"stopped after `{self._first_failure.planned.id}` {_ended(self._first_failure)}"
         return ""

@@ -13,6 +13,7 @@ from perfflow.model.result import Benchmark, GatesBy, Result
 from perfflow.model.tree_facts import STORED, TreeFacts, tree_of
 from perfflow.model.units import Dimension, format_quantity
 from perfflow.report.rows import OTHER_THAN_MEDIANS, differ_from_medians, inner_p99
+from perfflow.verdict.brief import settings_of
 
 MOST_NAMES = 4
 _NO_P99 = "p99 is not shown: a process takes fewer than 100 values, too few for a 99th percentile"
@@ -109,20 +110,13 @@ def commands_of(result: Result) -> Iterator[str]:
     if result.run.command:
         yield shlex.join(result.run.command)
         return
-    words = [word for name, value in result.run.params.items() for word in ("--set", f"{name}={_setting(value)}")]
+    words = [*settings_of(result.run.params)]
     if result.run.file:
         words += [word for glob in result.run.chosen for word in ("--benchmark", glob)]
         words += ["--budget", f"{result.run.budget:g}s"] if result.run.budget is not None else []
         yield shlex.join(["perfflow", "run", result.run.file, *words, "--seed", str(result.run.seed)])
     judged = [word for spec in result.run.judged_by for word in ("--thresholds", spec)]
     yield shlex.join(["perfflow", "report", result.run.out or result.run.id, *judged])
-
-
-def _setting(value: object) -> str:
-    """Return a parameter's value in the syntax of ``--set``."""
-    if isinstance(value, bool):
-        return str(value).lower()
-    return ",".join(_setting(item) for item in value) if isinstance(value, list) else str(value)
 
 
 def environment_of(result: Result) -> Iterator[tuple[str, str]]:

@@ -120,7 +120,7 @@ def _lines(page: Page, width: int, where: str, growth: int) -> Iterator[Line]:
         [hotspots, cautions],
         [RowGroup([*gate, *following]), evidence, RowGroup([_whole(f"report: {where}", width)] if where else [])],
     ]
-    details = (evidence, median_note, hotspots, tries, figures, samples, cautions)
+    details = (evidence, median_note, hotspots, figures, samples, tries, cautions)
     giving_way = (*details, failed, warned, reasons, skipped, comparisons, cells_of_one, culprits)
     yield from folded(blocks, giving_way, MOST_ROWS)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from perfflow.model.criteria import Criteria
@@ -101,7 +101,7 @@ def _commands(findings: Findings, rows: list[Benchmark], missed: list[TargetResu
         return
     if not run.file:
         return
-    params = [word for name, value in run.params.items() for word in ("--set", f"{name}={_setting(value)}")]
+    params = [*settings_of(run.params)]
     params += [word for glob in run.chosen for word in ("--benchmark", glob)]
     measured = {(row.name, row.metric): row.step for row in findings.rows}
     steps = [row.step for row in rows] + [measured.get((item.benchmark, item.metric), "") for item in missed]
@@ -142,5 +142,13 @@ def _profilers(found: Findings, names: set[str]) -> list[str]:
     ]
 
 
+def settings_of(params: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the options that set parameters to these values."""
+    for name, value in params.items():
+        yield from ("--set", f"{name}={_setting(value)}")
+
+
 def _setting(value: Any) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
+    if isinstance(value, bool):
+        return str(value).lower()
+    return ",".join(map(_setting, value)) if isinstance(value, list) else str(value)

@@ -90,7 +90,9 @@ def _took(record: Record) -> dict[str, float]:
     found: dict[str, float] = defaultdict(float)
     for step_id, step in record.ended_steps():
         planned = record.planned[step_id]
-        found[next((word for role, word in _WORK.items() if role == planned.role), planned.stage)] += step.seconds
+        # A suite that was ended while it was built has the log of its build.
+        role = Role.WORK if step.out_of_time and "/prepared/" in step.log else planned.role
+        found[next((word for known, word in _WORK.items() if known == role), planned.stage)] += step.seconds
     return found
 
 

@@ -227,7 +227,8 @@ def _detail(status: TargetStatus, summary: SideSummary, target: Target) -> str:
     if status != "unproven":
         return ""
     if summary.needs:
-        return f"{summary.n} samples; a 95% interval of {target.statistic} needs {summary.needs}"
+        taken = "1 sample" if summary.n == 1 else f"{summary.n} samples"
+        return f"{taken}; a 95% interval of {target.statistic} needs {summary.needs}"
     return "the interval includes the limit"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import re
 import subprocess
 import sys
@@ -15,6 +16,7 @@ from tests.docs.recipes import run
 from tests.docs.test_documents import copy_of_the_tree
 from tests.long import rest_long
 from tests.report.browser import PATIENCE, Browser
+from tests.report.test_page_in_browser import AXE
 
 pytestmark = pytest.mark.skipif(
     any(importlib.util.find_spec(name) is None for name in ("mkdocs", "material", "pymdownx")),
@@ -119,6 +121,16 @@ def test_the_site_is_dark_where_the_system_is(shown: Browser, site: Path) -> Non
         colour = shown.run("getComputedStyle(document.body).backgroundColor")
         seen.append(sum(map(int, re.findall(r"\d+", colour)[:3])))
     assert seen[0] > 3 * 200 > 3 * 80 > seen[1]
+
+
+@pytest.mark.skipif(not AXE.is_file(), reason="axe-core is not installed (sh scripts/install tools,dev, with npm)")
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+def test_axe_finds_nothing(shown: Browser, site: Path, dark: bool) -> None:
+    for name in ("index", "readme", "how-to/gate", "reference/tools/rust"):
+        shown.open(site / f"{name}.html", dark=dark)
+        shown.run(AXE.read_text() + "; 0")
+        found = json.loads(shown.run("axe.run({preload: false}).then((found) => JSON.stringify(found.violations))"))
+        assert [(item["id"], [node["html"] for node in item["nodes"]][:3]) for item in found] == [], name
 
 
 def test_the_search_needs_no_server(shown: Browser, site: Path) -> None:

@@ -15,7 +15,7 @@ import pytest
 
 from perfflow.library import search_path
 from tests.cli.shell import ROOT, perfflow, write
-from tests.examples.mojo import copy_example, needs_mojo, path_with_compiler
+from tests.examples.mojo import MOJO, copy_example, needs_mojo
 from tests.repositories import git
 from tests.toolchains import needs_cargo
 from tests.tools.crates.hot_workspace import hot_workspace
@@ -200,8 +200,8 @@ def test_google_benchmark_suite(project: Path) -> None:
 @pytest.mark.long
 def test_rust_hotpath(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with hot_workspace(monkeypatch) as crate:
-        settings = {"crate": str(crate), "bench": "lies", "filter": "truth|beauty", "seconds": "1"}
-        result = run("rust-hotpath", project, "20s", **settings)
+        settings = {"crate": str(crate), "bench": "lies", "filter": "truth|beauty"}
+        result = run("rust-hotpath", project, **settings)
     names = {name for name, metric in rows(result) if metric == "time"}
     assert names == {"truth", "beauty"}
     assert any("mix" in spot["location"] for spot in result["hotspots"])
@@ -222,11 +222,11 @@ def test_regression_gate(project: Path, monkeypatch: pytest.MonkeyPatch) -> None
 
 @needs_mojo
 @pytest.mark.long
-def test_mojo_kernel(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PATH", path_with_compiler())
+def test_mojo_kernel(project: Path) -> None:
     kernels = copy_example(project).relative_to(project)
     settings = {"file": f"{kernels}/bench.mojo", "check": f"{kernels}/check.mojo", "budget": "3s"}
-    result = run("mojo-kernel", project, "10s", list_with="--list", only_with="--only", **settings)
+    settings |= {"compiler": str(MOJO), "list_with": "--list", "only_with": "--only"}
+    result = run("mojo-kernel", project, "10s", **settings)
     found = rows(result)
     assert found["matmul", "time"]["decision"] == "improved"
     assert {name for name, metric in found if metric == "flops"} == {"add", "saxpy", "matmul"}

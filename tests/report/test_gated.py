@@ -223,6 +223,8 @@ def test_red_gate_tells_one_cause_of_many_rows_once_in_ten_lines() -> None:
     assert cause.startswith("- `decode/0` +30.0% and 19 more: `parse_object` `src/parse.rs:214`, 75% of it")
     assert '3fa2c1d "Parse twice, to be sure"' in cause
     assert "perfflow bisect flow.yaml --good aaa --bad bbb --only suite" in lines
+    shown = document.render(result, TakingOrder({}))
+    assert shown.index("Next: ") < shown.index("perfflow bisect")
     told = " ".join(comment(result).splitlines()[:22])
     assert all(text in told for text in ("FAIL", "`parse_object`", "perfflow bisect", "accepted:"))
 

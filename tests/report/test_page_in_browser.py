@@ -102,6 +102,20 @@ def test_axe_finds_nothing(shown: Browser, files: dict[str, Path], dark: bool) -
         assert any(item["id"] == "color-contrast" for item in found["passes"]), name
 
 
+def test_figures_are_in_sight_on_a_phone(shown: Browser, files: dict[str, Path]) -> None:
+    shown.open(files["run"], width=400)
+    shown.run("for (const each of document.querySelectorAll('details')) each.open = true")
+    metric = "document.querySelector('td.name:first-child + td.name:has(+ .number)')"
+    shown.run(f"{metric}.textContent = 'time without core waits capped mean'; 0")
+    assert shown.run(f"{metric}.nextSibling.getBoundingClientRect().right") <= 400
+
+
+def test_a_page_without_a_verdict_has_the_colour_of_none(shown: Browser, files: dict[str, Path]) -> None:
+    shown.open(files["history"])
+    colours = [f"getComputedStyle(document.querySelector('{each}')" for each in ("header", "h2")]
+    assert shown.run(f"{colours[0]}).borderLeftColor") == shown.run(f"{colours[1]}).borderBottomColor")
+
+
 @pytest.mark.parametrize("width", [360, 400, 1024, 1600])
 def test_no_page_is_wider_than_its_window(shown: Browser, files: dict[str, Path], width: int) -> None:
     """Neither folded nor with all that can be opened."""
@@ -128,7 +142,7 @@ def test_paper_holds_every_page(shown: Browser, files: dict[str, Path]) -> None:
         shown.call("Emulation.setEmulatedMedia", media="print")
         wide = shown.run("document.scrollingElement.scrollWidth")
         assert wide <= TEXT_WIDTH, name
-        assert shown.run("getComputedStyle(document.querySelector('nav')).display") == "none"
+        assert shown.run("[...document.querySelectorAll('nav')].every((each) => !each.offsetParent)")
         printed = shown.call("Page.printToPDF", preferCSSPageSize=True)["data"]
         shown.call("Emulation.setEmulatedMedia", media="")
         boxes = re.findall(rb"/MediaBox\s*\[\s*0 0 ([\d.]+) ([\d.]+)", base64.b64decode(printed))

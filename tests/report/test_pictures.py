@@ -277,6 +277,11 @@ def test_an_interval_stands_on_bands_up_to_the_thresholds_of_its_benchmark() -> 
     # What lies beyond the axis has an arrow and no point.
     noisy = charts.forest_bar(rows["noisy"], known.thresholds, top)
     assert ("beyond unsure" in noisy, "estimate" in noisy) == (True, False)
+    # A rounding error beyond it is none.
+    farthest = rows["io/accepted"].source.change
+    assert farthest
+    assert farthest.high
+    assert "beyond" not in charts.forest_bar(rows["io/accepted"], known.thresholds, (1 + farthest.high) * (1 - 1e-15))
 
 
 def test_bars_show_which_side_of_the_bound_an_interval_lies_on() -> None:

@@ -14,6 +14,7 @@ from perfflow.report.sanitize import NO_EDGE, cells, fitted, padded, shortened, 
 from perfflow.report.tables import described
 from perfflow.report.text_table import MOST_ROWS, truncated
 from perfflow.store.calibrations import CalibrationFinding
+from tests.report.optimized import optimized
 from tests.report.rendered import check_lines, screen, section
 from tests.report.results import CALIBRATED, HOSTILE, everything
 from tests.verdict.records import criteria, ended, judged, pairs, planned, reading
@@ -36,6 +37,16 @@ def test_what_failed_is_never_folded_and_many_met_targets_are() -> None:
     assert "✗ b3 time p50  <0.5s  1.00 s" in text
     assert "✓ 11 more targets met" in text
     assert "more figures in the report" in text
+
+
+def test_candidates_are_folded_after_figures() -> None:
+    names = [f"b{number}" for number in range(20)]
+    events = [event for name in names for event in [*pairs(name, [1.0] * 6, None), ended(name)]]
+    others = judged(*events, steps=[planned(name) for name in names]).benchmarks
+    result = optimized()
+    text = screen(result.model_copy(update={"benchmarks": [*result.benchmarks, *others]}))
+    assert "more figures in the report" in text
+    assert "more candidates" not in text
 
 
 def test_the_first_reason_is_what_failed() -> None:

@@ -80,6 +80,15 @@ def test_benchmarks_of_an_older_divan_are_listed_by_a_test_run(tmp_path: Path) -
     assert bench["ids"] == {path: "cargo::" + path.replace("/", "::") for path in PATHS}
 
 
+def test_a_criterion_that_is_too_old_is_named(tmp_path: Path) -> None:
+    program = tmp_path / "cargo-1"
+    program.write_text("#!/bin/sh\necho 'Gnuplot not found'; echo 'words/small: bench'; echo\n")
+    program.chmod(0o755)
+    bench = {"cwd": str(tmp_path), "env": {}, "target": "words"}
+    with pytest.raises(SystemExit, match=r"words has criterion before 0\.4.* in Cargo\.toml"):
+        cargo_suite.listed(bench, {"executable": str(program), "target": {"name": "words"}}, [])
+
+
 def test_nothing_to_build() -> None:
     with pytest.raises(ToolOutputError, match="no target is selected"):
         _argv(bins=False)

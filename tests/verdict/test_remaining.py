@@ -116,6 +116,14 @@ def test_a_cause_is_told_once_with_the_time_that_would_settle_all_rows(stopped: 
     assert not any("ran out" in text for item in result.benchmarks for text in item.warnings)
 
 
+def test_a_suite_whose_build_took_the_budget_was_not_measuring() -> None:
+    ran_out = {"out_of_time": True, "log": "steps/b/prepared/baseline/stderr"}
+    result = judged(ended("b", "timeout", "the budget of 5m ran out", **ran_out), budget=300.0)
+    assert "the budget of 5m ran out: builds 1s; keep the build folders between runs, or give --budget 10m" in (
+        result.reason_texts
+    )
+
+
 def test_rows_that_more_time_does_not_settle_are_told_so_together() -> None:
     (reason,) = several(["last look"] * 6).reason_texts
     assert "more time will not settle them" in reason

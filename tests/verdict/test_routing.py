@@ -209,7 +209,9 @@ def test_the_brief_has_what_whoever_is_next_needs() -> None:
     events = [ended(step["id"]) for step in steps]
     wanted = criteria({"io": {"time": "<1.005s"}}, per_glob={"core/**": {"action": 0.055}})
     found, _ = findings({"core/parse": 1.25, "io": 1.01}, *events, wanted=wanted, blamed=blamed, steps=steps)
-    found.record.run = found.record.run.model_copy(update={"params": {"size": "a b", "fast": True}})
+    found.record.run = found.record.run.model_copy(
+        update={"params": {"size": "a b", "fast": True, "crates": ["a", "b"]}}
+    )
     brief = taken(found).brief
     assert brief.regressed == ["core/parse time: +25.0%, over the action threshold of 5.5%"]
     own_thresholds = "core/parse: concern 5%, action 5.5%, floor 2%"
@@ -217,7 +219,7 @@ def test_the_brief_has_what_whoever_is_next_needs() -> None:
     touched = f"last touched in {'d' * 12} by Ada: Check twice"
     place = "step (src/parse.rs:12): 80% of the regression of core/parse time"
     assert brief.hotspots == [f"{place}; 1.00 s → 1.50 s; {touched}; 12 samples are few"]
-    own = "--set 'size=a b' --set fast=true"
+    own = "--set 'size=a b' --set fast=true --set crates=a,b"
     good, bad = "b" * 40, "c" * 40
     assert brief.commands == [
         f"perfflow gate flow.yaml --base {good} --head {bad} {own} --only 'build it' --only core/parse --only io",

@@ -163,14 +163,18 @@ def forest_bar(row: ComparisonLine, thresholds: Thresholds, top: float) -> Marku
             if 1 / top <= 1 + change.value <= top
             else []
         ),
-        *([svg.path(f"beyond {tone}", [(0, middle), (14, 4), (14, FOREST_HEIGHT - 4)])] if 1 + low < 1 / top else []),
+        *(
+            [svg.path(f"beyond {tone}", [(0, middle), (14, 4), (14, FOREST_HEIGHT - 4)])]
+            if 1 + low < (1 - 1e-9) / top
+            else []
+        ),
         *(
             [
                 svg.path(
                     f"beyond {tone}", [(svg.ACROSS, middle), (svg.ACROSS - 14, 4), (svg.ACROSS - 14, FOREST_HEIGHT - 4)]
                 )
             ]
-            if 1 + high > top
+            if 1 + high > top * (1 + 1e-9)
             else []
         ),
     ]

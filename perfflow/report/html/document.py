@@ -65,8 +65,9 @@ class HtmlWriter(Writer):
         return value
 
     def _links(self) -> Markup:
-        """Return links to the headings so far."""
-        return joined([Markup('<li><a href="#{}">{}</a></li>').format(anchor(each), each) for each in self._titles])
+        """Return links to the headings so far; none to a single one."""
+        titles = self._titles if len(self._titles) > 1 else []
+        return joined([Markup('<li><a href="#{}">{}</a></li>').format(anchor(each), each) for each in titles])
 
     def _part(self, title: str, body: str) -> str:
         if not title:

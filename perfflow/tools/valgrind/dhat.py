@@ -30,7 +30,7 @@ from perfflow.tools import parsed_output, python_command, symbol_names, tool_fil
 from perfflow.tools.adapter import Call, CommandOptions, Invocation, Profiler, ProfilingMethod, Role
 from perfflow.tools.parsed_output import Json, Whole
 from perfflow.tools.valgrind import callgrind, massif
-from perfflow.tools.valgrind.massif import HeapFrame
+from perfflow.tools.valgrind.massif import HeapFrame, program_of
 
 NAME = "dhat"
 
@@ -204,7 +204,7 @@ def _warnings(
     summed, counted, *_ = metrics
     yield from callgrind.sum_warnings([process.file.command for process in processes], f"{summed} and {counted} are")
     if len(processes) > 1 and "heap_peak" in metrics:
-        yield f"heap_peak is that of {tool_files.clean_name(largest.file.command)[:80]!r} alone"
+        yield f"heap_peak is that of {program_of(largest.file.command)!r} alone"
     within = call.options.within
     if within and not any(point.size for point in chosen):
         yield f"nothing was allocated under {within!r}, or it was never called; the program has such a function"

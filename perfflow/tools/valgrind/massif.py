@@ -44,8 +44,9 @@ _ALLOCATOR = re.compile(
     )""",
     re.VERBOSE,
 )
-# Containers and strings: templates in the headers of the C++ library, and instances compiled into the library.
-_LIBRARY_HEADER = re.compile(r".*/(?:include/c\+\+|c\+\+/v1)/")
+# Containers and strings: templates in the headers of the C++ library, and instances compiled into the library. Inlined
+# functions of Rust have bare names, so the file tells that they are the ones above.
+_LIBRARY_HEADER = re.compile(r".*/(?:include/c\+\+|c\+\+/v1|library/alloc/src/(?:alloc|raw_vec|boxed)(?=[./]))")
 _LIBRARY = re.compile(r".*/libstdc\+\+\.|.*/libc\+\+\.")
 # The crate of `<T as alloc::...>::f`. Rust's crate dhat shortens paths, so only names identify the standard library.
 _RUST_LIBRARY = re.compile(r"<?(?:[&*\[\w;\] ]+ as )?(?:std|core|alloc|hashbrown|dhat)::")
@@ -204,7 +205,7 @@ def parse(call: Call, usage: Usage) -> Parsed:
     if not highest.tree:
         warnings.insert(0, "massif has no detailed snapshot of the peak, so its holders are unknown")
     if len(processes) > 1:
-        shown = f"{len(processes)} processes ran; the peak is that of {tool_files.clean_name(highest.command)[:80]!r}"
+        shown = f"{len(processes)} processes ran; the peak is that of {program_of(highest.command)!r}"
         warnings.insert(0, f"{shown} only")
     held = [*_holders(highest.tree, call.harness)]
     holders = [(frame, size) for frame, size, is_of_harness in held if not is_of_harness]
@@ -216,6 +217,11 @@ def parse(call: Call, usage: Usage) -> Parsed:
     spots = ranked_frames(holders, NAME, "bytes", lambda size, _: f"{size:,} B held at the peak")
     costs = costs_of(holders, "heap_peak")
     return Parsed(readings, spots, profiles, tuple(warnings), costs, memory=highest.curve)
+
+
+def program_of(command: str) -> str:
+    """Return a command for a warning: its program without the folder, and the beginning of its arguments."""
+    return tool_files.clean_name(re.sub(r"^\S*/", "", command))[:80]
 
 
 def _read(path: Path) -> _MassifProcess:

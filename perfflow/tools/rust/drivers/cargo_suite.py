@@ -31,6 +31,7 @@ from subprocess import DEVNULL, PIPE
 from typing import Any
 
 LISTED = re.compile(r"^(?P<name>.+): benchmark$")
+OLD_CRITERION = re.compile(r"^.+: bench$")
 LIBTEST = re.compile(r"^\d+ tests?, \d+ benchmarks?$")
 # A line of divan's list, which is a tree.
 BRANCH = re.compile(r"^(?P<above>(?:│  |   )*)[├╰]─ (?P<name>.*\S)")
@@ -207,6 +208,10 @@ def listed(bench: dict[str, Any], artifact: Mapping[str, Any], patterns: Sequenc
     argv = [artifact["executable"], "--bench", "--list", *patterns]
     lines = printed(bench, argv, {})
     names = [match["name"] for match in map(LISTED.match, lines) if match]
+    if not names and any(map(OLD_CRITERION.match, lines)):
+        sys.exit(
+            f'{bench["target"]} has criterion before 0.4, which is not supported: set criterion = "0.5" in Cargo.toml'
+        )
     is_libtest, is_divan = any(map(LIBTEST.match, lines)), any(map(BRANCH.match, lines))
     if is_divan:
         names = of_divan(bench, artifact["executable"], patterns)
