@@ -1,12 +1,14 @@
 """Imports perfflow once and forks a process for each command of a test. Saves 0.5 s of CPU time per command.
 
-    python fork_server.py SOCKET
+    python fork_server.py SOCKET LISTENING
 
-SOCKET is the number of the file descriptor of one end of a pair of Unix sockets with message boundaries. A message is
+SOCKET is the number of the file descriptor of one end of a pair of Unix sockets with message boundaries; LISTENING is
+that of a socket whose connections send one message each. A message is
 JSON: ``words`` of the command line, ``cwd``, ``environ``, all of its environment, and ``script``, whether the first of
-the words is a Python script that runs instead of perfflow. With it come three file
-descriptors: standard output, standard error, and a socket that gets two lines: the process id, and the exit status as
-``subprocess`` has it. What runs is ``python -m perfflow``, down to ``__main__``, in a process of its own.
+the words is a Python script that runs instead of perfflow. With it come file
+descriptors: standard output, standard error, a socket that gets two lines: the process id, and the exit status as
+``subprocess`` has it; and perhaps standard input. What runs is ``python -m perfflow``, down to ``__main__``, in a
+process of its own.
 """
 
 from __future__ import annotations
@@ -30,6 +32,7 @@ from pydantic import BaseModel
 
 import perfflow
 from perfflow.machine import noise
+from perfflow.report import template
 from perfflow.session import build_key
 from perfflow.session.attribution import profiler_calls
 
@@ -47,13 +50,20 @@ def be_brief() -> None:
 
     Most gates that fail would otherwise profile their program for 15 seconds, whatever the test is about.
     """
-    noise.QUICK_CHECK_SECONDS, noise._SLICE_SECONDS = 0.002, 0.0002
+    noise.QUICK_CHECK_SECONDS = 0.002
+    noise._calibrated = lambda now: 1000  # noqa: ARG005
     profiler_calls.SAMPLES, profiler_calls.PROFILING_SECONDS = 100, 1.0
 
 
 def main() -> None:
     """Serve until the other end is closed."""
     be_brief()
+    _prepare()
+    _serve(*map(int, sys.argv[1:]))
+
+
+def _prepare() -> None:
+    """Do what each command would do anew: import, build validators, read templates, ask compilers for their version."""
     for module in pkgutil.walk_packages(perfflow.__path__, "perfflow."):
         if not any(part in module.name for part in NOT_IMPORTED):
             import_module(module.name)
@@ -64,14 +74,28 @@ def main() -> None:
     # Not by `toolchains`, whose threads would let an endless recursion in a forked process end with a SystemError.
     for name in filter(shutil.which, build_key._TOOLCHAINS):
         build_key._version(name)
+    for name in template.environment().list_templates(extensions=["j2"]):
+        template.environment().get_template(name)
     gc.collect()
     # Imported modules are never freed, so processes need not copy the pages with their reference counts.
     gc.freeze()
-    with socket.socket(fileno=int(sys.argv[1])) as asked, selectors.DefaultSelector() as waited:
+
+
+def _serve(number: int, listening: int) -> None:
+    with (
+        socket.socket(fileno=number) as asked,
+        socket.socket(fileno=listening) as shells,
+        selectors.DefaultSelector() as waited,
+    ):
         waited.register(asked, selectors.EVENT_READ)
+        waited.register(shells, selectors.EVENT_READ)
         while True:
             for key, _ in waited.select():
-                if key.fileobj is not asked:
+                if key.fileobj is shells:
+                    shell, _ = shells.accept()
+                    with shell:
+                        _start(shell, waited)
+                elif key.fileobj is not asked:
                     waited.unregister(key.fileobj)
                     _say_how_it_ended(key)
                 elif not _start(asked, waited):
@@ -80,20 +104,20 @@ def main() -> None:
 
 def _start(asked: socket.socket, waited: selectors.BaseSelector) -> bool:
     """Fork the command of the next message and wait for its end. Return False if the other end is closed."""
-    message, descriptors, _, _ = socket.recv_fds(asked, LONGEST_MESSAGE, 3)
+    message, descriptors, _, _ = socket.recv_fds(asked, LONGEST_MESSAGE, 4)
     if not message:
         return False
-    stdout, stderr, reply = descriptors
+    stdout, stderr, reply, *stdin = descriptors
+    streams = dict(zip((1, 2, 0), (stdout, stderr, *stdin), strict=False))
     pid = os.fork()
     if pid == 0:
-        beside = [key for key in waited.get_map().values() if key.data]
-        for number in (reply, *(number for key in beside for number in (key.fd, key.data[1]))):
+        beside = [number for key in waited.get_map().values() for number in (key.fd, *(key.data or ())[1:])]
+        for number in {reply, asked.fileno(), *beside}:
             os.close(number)
         waited.close()
-        asked.close()
-        _become(json.loads(message), stdout, stderr)
-    os.close(stdout)
-    os.close(stderr)
+        _become(json.loads(message), streams)
+    for descriptor in streams.values():
+        os.close(descriptor)
     with contextlib.suppress(BrokenPipeError):
         os.write(reply, f"{pid}\n".encode())
     waited.register(os.pidfd_open(pid), selectors.EVENT_READ, (pid, reply))
@@ -116,9 +140,9 @@ def _warm(model: type[BaseModel]) -> None:
         _warm(each)
 
 
-def _become(asked: dict[str, Any], stdout: int, stderr: int) -> NoReturn:
-    """Turn this process into the requested command."""
-    for place, descriptor in ((1, stdout), (2, stderr)):
+def _become(asked: dict[str, Any], streams: dict[int, int]) -> NoReturn:
+    """Turn this process into the requested command, with these file descriptors as its standard streams."""
+    for place, descriptor in streams.items():
         os.dup2(descriptor, place)
         os.close(descriptor)
     os.chdir(asked["cwd"])

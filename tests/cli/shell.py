@@ -10,6 +10,7 @@ import atexit
 import io
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -55,17 +56,23 @@ class _Server:
 
     def __init__(self) -> None:
         self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        with theirs:
-            argv = [sys.executable, "-P", str(Path(__file__).with_name("fork_server.py")), str(theirs.fileno())]
+        self.commands = Path(tempfile.mkdtemp(prefix="perfflow-tests-"))
+        """A folder for PATH, in which ``perfflow`` is forked by the server too."""
+        _write_command(self.commands)
+        with theirs, socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as shells:
+            shells.bind(str(self.commands / "server"))
+            shells.listen()
+            passed = [theirs.fileno(), shells.fileno()]
+            file = str(Path(__file__).with_name("fork_server.py"))
+            argv = [sys.executable, "-P", file, *map(str, passed)]
             # Its own session, so that ^C only reaches pytest.
-            self._process = subprocess.Popen(
-                argv, pass_fds=[theirs.fileno()], cwd=ROOT, env=_ENVIRON, start_new_session=True
-            )
+            self._process = subprocess.Popen(argv, pass_fds=passed, cwd=ROOT, env=_ENVIRON, start_new_session=True)
         atexit.register(self.close)
 
     def close(self) -> None:
         self._socket.close()
         self._process.wait(10)
+        shutil.rmtree(self.commands)
 
     def run(
         self, words: Sequence[str], cwd: Path, environ: Mapping[str, str], timeout: float, *, script: bool = False
@@ -87,6 +94,22 @@ class _Server:
                 raise subprocess.TimeoutExpired(words, timeout) from None
             texts = [_text(file) for file in (stdout, stderr)]
         return subprocess.CompletedProcess(words, status, *texts)
+
+
+def _write_command(folder: Path) -> None:
+    names = (*_AT_START, "COVERAGE")
+    usual = {name: value for name, value in _ENVIRON.items() if name.startswith(names)}
+    installed = str(Path(sys.executable).parent / "perfflow")
+    (folder / "installed.json").write_text(json.dumps([installed, names, usual]))
+    program = folder / "perfflow"
+    program.write_text(f"#!{sys.executable} -IS\n" + Path(__file__).with_name("shell_command.py").read_text())
+    program.chmod(0o755)
+
+
+def path_of_shells() -> str:
+    """Return PATH for shells: perfflow is forked by the server, and other programs of its environment are found."""
+    own = [part for part in os.environ["PATH"].split(":") if part != str(Path(sys.executable).parent)]
+    return ":".join([str(fork_server().commands), str(Path(sys.executable).parent), *own])
 
 
 def _text(file: IO[bytes]) -> str:

@@ -4,8 +4,8 @@ The lines of a case, in files that ``tests.text_cases`` reads:
 
 - ``@ PATH`` writes a file with the indented lines that follow. PATH ends with ``!`` if the file is a program.
 - ``$ COMMAND`` is a command for bash, in a new folder for each case. It must end with the status in ``exit STATUS``, 0
-  without that line; ``exit 0 or 4`` allows both. ``timed $ COMMAND`` is for one that measures Python programs. A
-  command ``NAME=VALUE perfflow WORDS > FILE`` with plain words is fast, any other with perfflow takes a second.
+  without that line; ``exit 0 or 4`` allows both. ``timed $ COMMAND`` is for one that measures Python programs.
+  ``perfflow`` is forked, and ``python3 -m perfflow`` starts an interpreter, which takes a second.
 - ``out TEXT``, ``err TEXT``: standard output or error has this text, after that of the line before it. ``no out TEXT``
   and ``no err TEXT``: it does not have it anywhere; without TEXT: it is empty.
 - ``json PATH VALUE``: the JSON on standard output has this value there. PATH has names and numbers joined with dots;
@@ -25,7 +25,6 @@ import re
 import shlex
 import shutil
 import subprocess
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cache
@@ -35,7 +34,7 @@ from typing import Any
 import pytest
 
 from tests import text_cases
-from tests.cli.shell import perfflow
+from tests.cli.shell import path_of_shells, perfflow
 
 FOLDER = Path(__file__).with_name("cases")
 _WORDS = r"@|(?:timed )?\$|exit|(?:no )?(?:out|err)|json|(?:long )?with|needs|long"
@@ -98,11 +97,10 @@ def run(command: str, folder: Path, *, measured: bool) -> subprocess.CompletedPr
             (folder / plain["file"]).write_text(done.stdout)
             done.stdout = ""
         return done
-    programs = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     return subprocess.run(
         ["bash", "-c", command],
         cwd=folder,
-        env=os.environ | own | {"PATH": programs},
+        env=os.environ | own | {"PATH": path_of_shells()},
         capture_output=True,
         text=True,
         timeout=300,

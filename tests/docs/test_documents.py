@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from scripts.reference_tables import by_hand
-from tests.cli.shell import perfflow
+from tests.cli.shell import path_of_shells, perfflow
 from tests.docs.console import Example, blocks, examples, first_mismatch
 from tests.repositories import git
 
@@ -148,8 +148,9 @@ def run(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
             done.returncode = 0
         return done
     env = {name: value for name, value in os.environ.items() if not name.startswith("COVERAGE")}
+    env |= own | {"PATH": path_of_shells()}
     return subprocess.run(
-        ["bash", "-c", command], cwd=folder, env=env | own, capture_output=True, text=True, timeout=600, check=False
+        ["bash", "-c", command], cwd=folder, env=env, capture_output=True, text=True, timeout=600, check=False
     )
 
 
