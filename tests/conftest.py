@@ -44,7 +44,7 @@ NOT_OF_SUITES = ("anyio", "hypothesispytest", "pytest_cov", "rerunfailures", "xd
 TRIES = "PERFFLOW_FUZZ_EXAMPLES"
 """How many inputs are generated for each test that tries any."""
 
-os.environ.setdefault(TRIES, "40")
+os.environ.setdefault(TRIES, "20")
 settings.register_profile("usual", settings(), max_examples=int(os.environ[TRIES]), deadline=None)
 settings.load_profile("usual")
 

@@ -158,7 +158,7 @@ def test_a_candidate_that_rewrites_perfflow_is_an_error_that_names_the_file(
     copy = tmp_path / "site" / "perfflow"
     shutil.copytree(PACKAGE, copy, ignore=shutil.ignore_patterns("__pycache__"))
     (project.parent / "forge.py").write_text(f"open({str(copy / file)!r}, 'a').write('# mine\\n')\n")
-    env = {"PYTHONPATH": str(copy.parent)}
+    env = {"PYTHONPATH": str(copy.parent), "PYTHONDONTWRITEBYTECODE": "1"}
     done = perfflow("run", "flow.yaml", "--progress", "off", cwd=project, env=env, fresh=True)
     assert done.returncode == 3, done.stdout + done.stderr
     result = result_of(project / ".perfflow" / "runs" / "latest")

@@ -3,11 +3,11 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from tests.cli.shell import path_of_shells
 from tests.kept import kept
 
 LINTER = "github.com/rhysd/actionlint/cmd/actionlint@v1.7.7"
@@ -33,4 +33,4 @@ def own_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Programs find perfflow of this tree, and neither caches nor a lock of others."""
     for name in ("XDG_CACHE_HOME", "XDG_STATE_HOME", "PERFFLOW_LOCK_FILE", "TOX_WORK_DIR"):
         monkeypatch.setenv(name, str(tmp_path / name))
-    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setenv("PATH", path_of_shells())

@@ -80,6 +80,7 @@ def test_benchmarks_are_listed_and_run_alone(bench: Path, tmp_path: Path) -> Non
         assert run([bench, *words]).returncode == 1
 
 
+@pytest.mark.long  # compiles each kernel; tests/tools/test_mojo.py compiles one
 @pytest.mark.skipif(platform.machine() != "x86_64" or not shutil.which("objdump"), reason="needs objdump on x86-64")
 def test_scalar_kernels_are_scalar_and_the_others_packed(bench: Path) -> None:
     done = run(["objdump", "-d", "--no-show-raw-insn", bench])

@@ -342,8 +342,8 @@ JVM_SUITE = {
     [
         pytest.param("cmake", CPP_SUITE, "where", "count", "perf", marks=[needs_catch2, pytest.mark.long]),
         pytest.param("meson", OF_NANOBENCH, "where", "count", "perf", marks=pytest.mark.long),
-        ("go", GO_SUITE, "where", "speed.Sum", "go-pprof"),
-        pytest.param("node", NODE_SUITE, "cpu", "bench.js", "perf", marks=pytest.mark.long),
+        pytest.param("go", GO_SUITE, "where", "speed.Sum", "go-pprof", marks=pytest.mark.long),
+        ("node", NODE_SUITE, "cpu", "bench.js", "perf"),
         pytest.param("mvn", JVM_SUITE, "where", "Sum.to", "jfr", marks=pytest.mark.long),
     ],
 )
