@@ -200,12 +200,13 @@ def _example(dimension: Dimension) -> str:
 
 
 _NUMBER_GAP = re.compile(r"(?<=\d)\s+(?=[^\W\d])")
+_NEXT_PART = re.compile(r"(?<=[hmns])(?=\d)")
 
 
 def duration(text: str | float) -> float:
-    """Return the seconds of a ``timeout`` or ``budget``: ``90s``, ``10 m``, ``1h 30m``; the unit is required."""
+    """Return the seconds of a ``timeout`` or ``budget``: ``90s``, ``10 m``, ``1h 30m``, ``4m10s``; the unit is required."""
     written = _trimmed(text)
-    parts = [parse_as(part, Dimension.TIME) for part in _NUMBER_GAP.sub("", written).split()]
+    parts = [parse_as(part, Dimension.TIME) for part in _NEXT_PART.sub(" ", _NUMBER_GAP.sub("", written)).split()]
     if not parts:
         raise UnitError("an empty text is not a duration", "write 90s, 10m or 1h 30m")
     total = sum(part.value for part in parts)

@@ -238,12 +238,12 @@ def test_a_long_text_is_refused_unread_and_not_repeated_in_full(text: str) -> No
 
 def test_durations() -> None:
     seconds = {"90s": 90.0, "10m": 600.0, "1h 30m": 5400.0, "1 h 30 min": 5400.0, "10 s": 10.0, "500ms": 0.5}
-    seconds |= {"0 5s": 5.0}
+    seconds |= {"0 5s": 5.0, "1h30m": 5400.0, "4m10s": 250.0}
     assert {text: duration(text) for text in seconds} == seconds
 
 
 @pytest.mark.parametrize(
-    "text", ["", " ", "0s", "10", 10, "-5s", "2m -30s", "5KB", "10s/op", "1h30m", "forever", "1e300s"]
+    "text", ["", " ", "0s", "10", 10, "-5s", "2m -30s", "5KB", "10s/op", "1h30", "forever", "1e300s"]
 )
 def test_what_is_no_duration(text: str | int) -> None:
     check_refused(duration, text)
