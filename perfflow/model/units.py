@@ -204,7 +204,7 @@ _NEXT_PART = re.compile(r"(?<=[hmns])(?=\d)")
 
 
 def duration(text: str | float) -> float:
-    """Return the seconds of a ``timeout`` or ``budget``: ``90s``, ``10 m``, ``1h 30m``, ``4m10s``; the unit is required."""
+    """Return the seconds of a time limit: ``90s``, ``10 m``, ``1h 30m``, ``4m10s``; the unit is required."""
     written = _trimmed(text)
     parts = [parse_as(part, Dimension.TIME) for part in _NEXT_PART.sub(" ", _NUMBER_GAP.sub("", written)).split()]
     if not parts:
