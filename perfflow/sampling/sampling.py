@@ -189,19 +189,31 @@ class StepSampling:
         return fits
 
     def _take_more(self, benchmarks: Sequence[BenchmarkToSample]) -> None:
-        """Take further blocks of undecided benchmarks in turn, while there is time for a whole block."""
-        left, runs = list(benchmarks), FEW
-        while left := [item for item in self.able(left) if not self._is_known(item, runs)]:
+        """Take further blocks of undecided benchmarks in turn, while there is time for a whole block.
+
+        Among many benchmarks, what changed so far keeps the time to be confirmed.
+        """
+        left, runs, reserve = list(benchmarks), FEW, self._to_confirm_few(benchmarks)
+        while left := [item for item in self.able(left) if not self._is_known(item, runs, reserve)]:
             for number, item in enumerate(left, 1):
                 self._place = number, len(left)
                 self._take(self._scheduler.random_block(item, FEW_MORE, runs), Design.FEW)
             runs += FEW_MORE
+            reserve = self._to_confirm_few(benchmarks)
 
-    def _is_known(self, benchmark: BenchmarkToSample, runs: int) -> bool:
+    def _to_confirm_few(self, benchmarks: Sequence[BenchmarkToSample]) -> float:
+        """Return the seconds that it takes to confirm the changes of expensive benchmarks, of a few if many changed."""
+        changed = filter(self.stop_rule.changed, self.able(benchmarks)) if self._many else ()
+        return sum(sorted(map(self._seconds_of_confirmation, changed))[:MOST_ALONE])
+
+    def _seconds_of_confirmation(self, benchmark: BenchmarkToSample) -> float:
+        return 2 * FEW_MORE * len(benchmark.sides) * self._seconds.get(benchmark.name, 0.0)
+
+    def _is_known(self, benchmark: BenchmarkToSample, runs: int, reserve: float) -> bool:
         if (benchmark.name, runs * len(benchmark.sides)) in self._few_before:
             return False  # more runs were taken before the interruption
         ahead = FEW_MORE * len(benchmark.sides) * self._seconds.get(benchmark.name, 0.0)
-        return self.stop_rule.decided(benchmark, runs, Design.FEW, ahead)
+        return self.stop_rule.decided(benchmark, runs, Design.FEW, ahead + reserve)
 
     # -- confirmations
 
@@ -276,9 +288,8 @@ class StepSampling:
         for place, benchmark in enumerate(benchmarks, 1):
             self._place = place, len(benchmarks)
             runs = self._numbered[benchmark.name] // len(benchmark.sides)
-            needed = 2 * FEW_MORE * len(benchmark.sides) * self._seconds.get(benchmark.name, 0.0)
             recalled = self.is_recalled(benchmark, self._numbered[benchmark.name], single=True)
-            if recalled or self._clock() + needed <= ends:
+            if recalled or self._clock() + self._seconds_of_confirmation(benchmark) <= ends:
                 for done in (runs, runs + FEW_MORE):
                     self._take(self._scheduler.random_block(benchmark, FEW_MORE, done), Design.FEW)
         self._confirmation = 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import random
 import time
 from collections import Counter
 from dataclasses import replace
@@ -14,7 +15,7 @@ import pytest
 from perfflow.execute.layouts.refusal import LayoutsRefusedError
 from perfflow.jobs.calibrate.calibrate import disturbed
 from perfflow.model.criteria import Criteria
-from perfflow.model.readings import Design, Side
+from perfflow.model.readings import Design, Reading, Side
 from perfflow.sampling.pairs import BenchmarkToSample, Request, SamplingProgress, coin
 from perfflow.sampling.sampling import EXPENSIVE, FIRST_ANALYSIS, MOST_ALONE
 from perfflow.sampling.stop_rule import Stop
@@ -201,6 +202,22 @@ def test_fresh_runs_are_taken_only_if_there_is_time_for_all_of_them() -> None:
     # There is time for the warm-up and the first runs, but not for the fresh ones.
     world = World(lasts=4.0, slower=1.5).decided("a", START + 8.0 + FEW * 8.0 + 20.0, others=MUCH)
     assert (len(world.events), world.row("a").is_confirmed) == (2 * FEW, False)
+
+
+def test_what_is_undecided_leaves_time_to_confirm_what_changed() -> None:
+    world = World(lasts=4.0, slower=1.5)
+
+    def take(request: Request) -> Readings:
+        world.now += world.lasts
+        luck = random.Random(f"{request.side} {request.number}").gauss(0, 0.3)
+        return (Reading("time", math.exp(luck), "noisy"),)
+
+    subjects = [world.subject("a"), BenchmarkToSample("noisy", BOTH, take)]
+    confirmed = 2 * FEW_MORE * 8.0
+    # The other one could take three more blocks.
+    world.decided(subjects, START + 2 * (8.0 + FEW * 8.0) + confirmed + 30.0, others=MUCH)
+    assert world.row("a").is_confirmed
+    assert len(world.samples("noisy")) == 2 * (FEW + FEW_MORE)
 
 
 def test_hardly_any_gate_of_slow_benchmarks_alarms() -> None:
