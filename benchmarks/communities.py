@@ -79,6 +79,8 @@ def project(kind: str, folder: Path, modules: Path | None, added: list[int]) -> 
 def gate(folder: Path, percent: int, budget: str) -> list[dict[str, Any]]:
     """Judge a head by perfflow; return a row for each benchmark's main metric.
 
+    ``waited`` is how long (s) other measurements had the machine.
+
     ``--all``: equal programs are timed too.
     """
     (flow,) = (folder / "workflows").glob("*.yaml")
@@ -94,6 +96,7 @@ def gate(folder: Path, percent: int, budget: str) -> list[dict[str, Any]]:
         {"benchmark": row["name"], "metric": row["metric"], "called": row["decision"], "exit": done.returncode}
         | {"change": row["change"]["value"], "low": row["change"]["low"], "high": row["change"]["high"]}
         | {"pairs": row["pairs"], "functions": functions(result, row["name"])}
+        | {"waited": sum(step["waited"] for step in result["steps"])}
         for row in result["benchmarks"]
         if row["gating"]
     ]
@@ -220,7 +223,7 @@ def page(file: Path) -> Iterator[str]:
     for kind, percent, judge in keys:
         own = [row for row in rows if (row["project"], row["added"], row["judge"]) == (kind, percent, judge)]
         counts = [sum(row["called"] == word for row in own) for word in ("regressed", "improved", "unproven")]
-        spent = sorted(row["seconds"] for row in own)[len(own) // 2]
+        spent = sorted(row["seconds"] - row.get("waited", 0.0) for row in own)[len(own) // 2]
         cells = (kind, f"{percent}%", judge, len(own), *counts, f"{spent:.0f}")
         yield f"| {' | '.join(map(str, cells))} |"
 

@@ -37,7 +37,7 @@ from perfflow.execute.prepare import PREPARE, ReadyProcess, is_bash, missing_pro
 from perfflow.execute.service import MOST_PRINTED, Service
 from perfflow.model.errors import AdapterError, StepError, ToolOutputError
 from perfflow.model.judging import Code
-from perfflow.model.readings import Parsed, Side, Usage
+from perfflow.model.readings import PREPARED, Parsed, Side, Usage
 from perfflow.model.secrets import Secrets, without
 from perfflow.plan.plan import Planned
 from perfflow.tools import regular_files
@@ -60,7 +60,7 @@ STALLED = (
     "known; a program must not stop its parent process"
 )
 _TIMED = frozenset({Role.MEASURE, Role.PROFILE, Role.MACHINE})
-_KEPT_FOLDERS = frozenset({"artifacts", "prepared", *(side.value for side in Side)})
+_KEPT_FOLDERS = frozenset({"artifacts", PREPARED, *(side.value for side in Side)})
 _TAKEN = "taken-"
 """Name of a file that is taken out of a sandbox, with a number."""
 LEFT_RUNNING = "left-running"

@@ -28,7 +28,7 @@ from perfflow.execute.context import TreeContext, compares_cells, note_lock, var
 from perfflow.execute.sandbox import Sandbox
 from perfflow.machine.facts import lies_in, outside
 from perfflow.model.errors import StepError
-from perfflow.model.readings import Side
+from perfflow.model.readings import PREPARED, Side
 from perfflow.model.units import UnitError, duration
 from perfflow.plan.groups import NodeRequirement
 from perfflow.plan.plan import Planned
@@ -302,8 +302,8 @@ def _call(
     program = (find_program(declared.name, path, cwd) or located(declared, path) or declared.name) if declared else ""
     if command and not context.dry:
         command = (find_program(command[0], path, cwd) or command[0], *command[1:])
-    # `prepared` lies beside the folders of the step's calls, which share it.
-    kept = folder.parent / "prepared" / side.value
+    # It lies beside the folders of the step's calls, which share it.
+    kept = folder.parent / PREPARED / side.value
     return Call(options, folder, program, command, shell_text, planned.pattern, kept=kept)
 
 

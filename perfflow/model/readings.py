@@ -32,6 +32,10 @@ if TYPE_CHECKING:
     from perfflow.model.kernels import KernelResult
 
 
+PREPARED = "prepared"
+"""The folder of a step with what it makes before it measures, such as builds of a suite, and their logs."""
+
+
 class Side(StrEnum):
     """The two sides of a comparison. A single measurement has only the baseline."""
 

@@ -11,7 +11,7 @@ from perfflow.execute import invoke
 from perfflow.execute.invoke import Failure
 from perfflow.execute.prepare import first_count, ready
 from perfflow.execute.schedule import StepRun, StepStatus
-from perfflow.model.readings import Side
+from perfflow.model.readings import PREPARED, Side
 from perfflow.plan.plan import Planned
 from perfflow.session.session import RunSession
 from perfflow.tools.adapter import FEWEST
@@ -39,7 +39,7 @@ def opened_files(session: RunSession, planned: Planned, folder: Path) -> frozens
     prepared = ready(context, planned, Side.BASELINE, folder, first_count(context, planned), ids)
     if prepared.call:
         # A build lies where `build_first` left it.
-        kept = session.folder.step(planned.id) / "prepared" / Side.BASELINE.value
+        kept = session.folder.step(planned.id) / PREPARED / Side.BASELINE.value
         prepared = replace(prepared, call=replace(prepared.call, pace=FEWEST, kept=kept))
     limit = min(prepared.timeout or _PATIENCE, _PATIENCE, max(1.0, session.deadline.left / 4))
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from pathlib import PurePosixPath
 
 from perfflow.model.criteria import Criteria
 from perfflow.model.metrics import default_statistic
+from perfflow.model.readings import PREPARED
 from perfflow.model.result import Benchmark, Reason, ReasonKind, reason
 from perfflow.model.units import brief_duration
 from perfflow.store.record import Record
@@ -91,7 +93,7 @@ def _took(record: Record) -> dict[str, float]:
     for step_id, step in record.ended_steps():
         planned = record.planned[step_id]
         # A suite that was ended while it was built has the log of its build.
-        role = Role.WORK if step.out_of_time and "/prepared/" in step.log else planned.role
+        role = Role.WORK if step.out_of_time and PREPARED in PurePosixPath(step.log).parts else planned.role
         found[next((word for known, word in _WORK.items() if known == role), planned.stage)] += step.seconds
     return found
 

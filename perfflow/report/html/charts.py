@@ -163,6 +163,7 @@ def forest_bar(row: ComparisonLine, thresholds: Thresholds, top: float) -> Marku
             if 1 / top <= 1 + change.value <= top
             else []
         ),
+        # An interval that sets the scale ends at its end, but for rounding.
         *(
             [svg.path(f"beyond {tone}", [(0, middle), (14, 4), (14, FOREST_HEIGHT - 4)])]
             if 1 + low < (1 - 1e-9) / top

@@ -27,7 +27,7 @@ from perfflow.execute.layouts.refusal import LayoutsRefusedError
 from perfflow.execute.layouts.relinking import Relinker, forget, relinker
 from perfflow.execute.prepare import ReadyProcess
 from perfflow.execute.schedule import StepRun, StepStatus
-from perfflow.model.readings import Side
+from perfflow.model.readings import PREPARED, Side
 from perfflow.plan.plan import Planned, building_steps
 from perfflow.session.perform import allows
 from perfflow.session.progress import of_candidate
@@ -224,7 +224,7 @@ class SideBuild:
     def places(self) -> Sequence[Path]:
         """Folders that it may write to: the tree, its build folder, and copies of a suite's executables."""
         slot = self.session.tree_context_of(self.side).slot
-        kept = self.session.folder.step(self.planned.id) / "prepared" / self.side.value
+        kept = self.session.folder.step(self.planned.id) / PREPARED / self.side.value
         return (self.root, *([slot.build] if slot else []), kept)
 
     @property
