@@ -172,9 +172,8 @@ class StopRule:
         if self._goal is None or self._looked_again:
             return False
         goal, rows = self._goal, compared(self._record, self._criteria, self._series_of(benchmark))
-        self._looked_again = any(
-            is_near(rows[key], goal) for key in deciding_rows(self._record, rows, self._criteria, goal)
-        )
+        deciding = deciding_rows(self._record, rows, self._criteria, goal)
+        self._looked_again = any(is_objective and is_near(rows[key], goal) for key, is_objective in deciding.items())
         if self._looked_again:
             self._ends = self.clock() + self._budget
         return self._looked_again
@@ -236,7 +235,7 @@ class StopRule:
         rows, identical = compared(self._record, self._criteria, self._series_of(benchmark)), self._identical()
         if self._goal:
             deciding = deciding_rows(self._record, rows, self._criteria, self._goal)
-            return any(is_reached(rows[key], self._goal) for key in deciding)
+            return any(is_objective and is_reached(rows[key], self._goal) for key, is_objective in deciding.items())
         gating = gating_rows(self._record, rows, self._criteria)
         noisy = [key for key in gating if not rows[key].metric.exact and key[1] not in MEMORY]
         for key in noisy:
@@ -272,10 +271,20 @@ class StopRule:
         if goal:
             deciding = deciding_rows(self._record, rows, self._criteria, goal)
             if not all(
-                clear(rows[key], self._criteria.thresholds_of(benchmark.name, key[1]), goal) for key in deciding
+                clear(
+                    rows[key],
+                    self._criteria.thresholds_of(benchmark.name, key[1]),
+                    goal,
+                    is_objective=is_objective,
+                )
+                for key, is_objective in deciding.items()
             ):
                 return False
-            reached = [key for key in deciding if goal.attempts > 1 and is_reached(rows[key], goal)]
+            reached = [
+                key
+                for key, is_objective in deciding.items()
+                if is_objective and goal.attempts > 1 and is_reached(rows[key], goal)
+            ]
             surely = (
                 compared(self._record, self._criteria, self._series_of(benchmark), goal.attempts) if reached else {}
             )

@@ -9,7 +9,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from perfflow.model.criteria import Accepted, Criteria, Thresholds
@@ -24,7 +24,7 @@ from perfflow.store.record import Record
 from perfflow.verdict.clocks import contradiction, witnesses
 from perfflow.verdict.comparison import ComparedMetric
 from perfflow.verdict.decide import Ruling, rule, worse_of
-from perfflow.verdict.gating import covers, gating_rows, guarded_rows, is_accepted
+from perfflow.verdict.gating import covers, gating_rows, guarded_rows, is_accepted, main_rows
 
 ACCEPT = 0.10
 """Default for the least effect for which a change is kept."""
@@ -39,8 +39,8 @@ Key = tuple[str, str]
 class Goal:
     """The requirements for a candidate: an effect of at least ``accept`` on an objective, and no regression of a guard.
 
-    Objectives are pairs of a benchmark glob and a metric, '' for its timing metric. Guards are globs, optionally with
-    a metric.
+    Objectives are pairs of a benchmark glob and a metric, '' for its timing metric or, without one, the metrics that
+    decide for it. Guards are globs, optionally with a metric.
     """
 
     objectives: tuple[tuple[str, str], ...]
@@ -50,10 +50,14 @@ class Goal:
     """Number of candidates for the same original. The best of many seems better than it is, so what is kept is measured
     until it would be kept at the confidence that they ask for together, if there is time."""
 
-    def is_objective(self, benchmark: str, metric: str) -> bool:
-        """Return whether a row is an objective. One timing metric stands for all."""
+    def is_objective(self, benchmark: str, metric: str, *, decides: bool = False) -> bool:
+        """Return whether a row is an objective. One timing metric stands for all.
+
+        decides: the row decides for its benchmark, as in ``main_rows``.
+        """
         return any(
-            matches(glob, benchmark) and (metric == wanted or (metric in TIMES and wanted in ("", *TIMES)))
+            matches(glob, benchmark)
+            and (metric == wanted or (metric in TIMES and wanted in ("", *TIMES)) or (decides and not wanted))
             for glob, wanted in self.objectives
         )
 
@@ -113,13 +117,14 @@ def accept(
     Every metric with a direction can be guarded, also one that is no objective, such as memory.
     ``identical`` returns whether a step executes the same files on both sides.
     """
-    telling = {key: rows[key] for key in deciding_rows(record, rows, criteria, goal)}
+    deciding = deciding_rows(record, rows, criteria, goal)
+    telling = {key: rows[key] for key in deciding}
     guarded = {key: rows[key] for key in guarded_rows(record, rows, goal.guards)}
     rulings = {key: _ruled(row, criteria, identical) for key, row in telling.items()}
     for key, ruling in rulings.items():
         if ruling.decision == "removed":
             return Acceptance(Code.NOT_MEASURED, f"{key[0]} {key[1]} was not measured on the candidate")
-    best = _best(telling, goal)
+    best = _best([rows[key] for key, is_objective in deciding.items() if is_objective], goal)
     for key, row in {**telling, **guarded}.items():
         ruling = _ruled(row, criteria, identical)
         if ruling.is_regression and goal.is_guarded(*key):
@@ -188,22 +193,27 @@ def _ruled(row: ComparedMetric, criteria: Criteria, identical: Callable[[str], b
     return rule(row, criteria.thresholds_of(row.benchmark, row.metric.name), identical=identical(row.step))
 
 
-def deciding_rows(record: Record, rows: Mapping[Key, ComparedMetric], criteria: Criteria, goal: Goal) -> list[Key]:
-    """Return the rows that judge a candidate: the deciding timing of each benchmark, targets and objectives.
+def deciding_rows(
+    record: Record, rows: Mapping[Key, ComparedMetric], criteria: Criteria, goal: Goal
+) -> dict[Key, bool]:
+    """Return the rows that judge a candidate, the main one of each benchmark, targets and objectives, in their order.
 
-    Rows that are only guarded are left out, because they are not worth further pairs.
+    The values are whether they are objectives. Rows that are only guarded are left out, because they are not worth
+    further pairs.
     """
     chosen = {
         key for key, why in gating_rows(record, rows, replace(criteria, targets=())).items() if why.by != GatesBy.GUARD
     }
     targeted = {key for key, why in gating_rows(record, rows, criteria).items() if why.by != GatesBy.GUARD}
-    objectives = {key for key in guarded_rows(record, rows, ("**",)) if goal.is_objective(*key)}
-    return [key for key in rows if key in chosen or (key in targeted | objectives and key[1] not in TIMES)]
+    main = main_rows(record, rows)
+    objectives = {key for key in rows if goal.is_objective(*key, decides=key in main)}
+    asked = targeted | (objectives & set(guarded_rows(record, rows, ("**",))))
+    return {key: key in objectives for key in rows if key in chosen or (key in asked and key[1] not in TIMES)}
 
 
-def _best(rows: Mapping[Key, ComparedMetric], goal: Goal) -> ComparedMetric | None:
+def _best(objectives: Iterable[ComparedMetric], goal: Goal) -> ComparedMetric | None:
     """Return the objective with the largest proven effect. Noisy metrics rank before exact counts."""
-    known = [row for key, row in rows.items() if goal.is_objective(*key) and effect_of(row) is not None]
+    known = [row for row in objectives if effect_of(row) is not None]
 
     def rank(row: ComparedMetric) -> tuple[bool, bool, float]:
         effect = effect_of(row) or Interval(0.0, -math.inf, math.inf)
@@ -238,7 +248,7 @@ def _name(key: Key) -> str:
 def is_reached(row: ComparedMetric, goal: Goal) -> bool:
     """Return whether a noisy objective is proven to be reached or, for a goal below 0, to be worse than the goal."""
     effect = effect_of(row)
-    if effect is None or row.metric.exact or not goal.is_objective(row.benchmark, row.metric.name):
+    if effect is None or row.metric.exact:
         return False
     return effect.low > goal.accept if goal.accept >= 0 else effect.high < goal.accept
 
@@ -246,12 +256,12 @@ def is_reached(row: ComparedMetric, goal: Goal) -> bool:
 def is_near(row: ComparedMetric, goal: Goal) -> bool:
     """Return whether an end of a noisy objective's interval is so near to ``accept`` that a second look may differ."""
     effect = effect_of(row)
-    if effect is None or row.metric.exact or not goal.is_objective(row.benchmark, row.metric.name):
+    if effect is None or row.metric.exact:
         return False
     return min(abs(effect.low - goal.accept), abs(effect.high - goal.accept)) <= NEAR
 
 
-def clear(row: ComparedMetric, thresholds: Thresholds, goal: Goal) -> bool:
+def clear(row: ComparedMetric, thresholds: Thresholds, goal: Goal, *, is_objective: bool) -> bool:
     """Return whether more pairs could not change the decision on an objective or a guard.
 
     An interval that includes a threshold and has a half-width of 0.5% will go on including it. One that ends within
@@ -263,9 +273,7 @@ def clear(row: ComparedMetric, thresholds: Thresholds, goal: Goal) -> bool:
     half = (effect.high - effect.low) / 2
     if half <= _ON_A_CUT:
         return True
-    if goal.is_objective(row.benchmark, row.metric.name) and (
-        effect.low <= goal.accept <= effect.high or is_near(row, goal)
-    ):
+    if is_objective and (effect.low <= goal.accept <= effect.high or is_near(row, goal)):
         return False
     worse_low, worse_high = -effect.high, -effect.low
     return worse_high <= thresholds.concern or worse_low > thresholds.concern or half <= thresholds.concern / 2

@@ -226,7 +226,7 @@ def test_mojo_kernel(project: Path) -> None:
     kernels = copy_example(project).relative_to(project)
     settings = {"file": f"{kernels}/bench.mojo", "check": f"{kernels}/check.mojo", "budget": "3s"}
     settings |= {"compiler": str(MOJO), "list_with": "--list", "only_with": "--only"}
-    result = run("mojo-kernel", project, "10s", **settings)
+    result = run("mojo-kernel", project, **settings)
     found = rows(result)
     assert found["matmul", "time"]["decision"] == "improved"
     assert {name for name, metric in found if metric == "flops"} == {"add", "saxpy", "matmul"}

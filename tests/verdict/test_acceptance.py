@@ -114,13 +114,10 @@ def test_a_goal_is_reached_beyond_it(reached: bool, at_least: float, effects: li
     for estimate, low, high in effects:
         better, less = moved("rate", estimate, low, high), moved("time", -estimate, -high, -low)
         assert is_reached(better, rated) is is_reached(less, goal) is reached, estimate
-        assert not is_reached(better, goal)
         assert not is_reached(replace(better, change=UNKNOWN), rated)
 
 
-def test_only_objectives_reach_a_goal() -> None:
-    gain = moved("time", -0.5, -0.5, -0.5)
-    assert (is_reached(gain, ALL), is_reached(gain, Goal((("c", ""),), (), 0.1))) == (True, False)
+def test_an_exact_count_needs_no_proof() -> None:
     assert not is_reached(moved("instructions", -0.5, -0.5, -0.5), Goal((("b", "instructions"),), ()))
 
 
@@ -143,13 +140,14 @@ def test_only_objectives_reach_a_goal() -> None:
 def test_more_pairs_change_nothing(objective: bool, guard: bool, bounds: list[tuple[float, float]]) -> None:
     for low, high in bounds:
         found = moved("time", -(low + high) / 2, -high, -low)
-        goals = (Goal(((name, ""),), ("**",), 0.1) for name in ("b", "c"))
-        assert [clear(found, Thresholds(), goal) for goal in goals] == [objective, guard], (low, high)
-    assert clear(moved("time", 0.0, -0.005, 0.005), Thresholds(), Goal((("b", ""),), (), 0.0)) is True
+        settled = [clear(found, Thresholds(), ALL, is_objective=is_one) for is_one in (True, False)]
+        assert settled == [objective, guard], (low, high)
+    least = Goal((("b", ""),), (), 0.0)
+    assert clear(moved("time", 0.0, -0.005, 0.005), Thresholds(), least, is_objective=True) is True
 
 
 def test_what_is_not_known_takes_no_more_pairs() -> None:
-    assert clear(moved("time", 0, 0, 0, change=UNKNOWN), Thresholds(), ALL)
+    assert clear(moved("time", 0, 0, 0, change=UNKNOWN), Thresholds(), ALL, is_objective=True)
 
 
 # -- candidates
@@ -322,15 +320,42 @@ def test_a_candidate_is_judged_by_what_decides_and_not_by_what_is_merely_guarded
     taken = record(*events, ended("b"), ended("c"), steps=[planned("b"), planned("c")], guard=["**"])
     rows = compared(taken, own)
     found = deciding_rows(taken, rows, own, Goal((("b", "time"),), ("**",)))
-    assert found == [("b", "time"), ("b", "rss"), ("c", "time")]
+    assert found == {("b", "time"): True, ("b", "rss"): False, ("c", "time"): False}
     found = deciding_rows(taken, rows, Criteria(), Goal((("c", "rss"),), ("**",)))
-    assert found == [("b", "time"), ("c", "time"), ("c", "rss")]
+    assert found == {("b", "time"): False, ("c", "time"): False, ("c", "rss"): True}
 
 
 def test_a_target_of_a_clock_that_was_not_chosen_does_not_judge_a_candidate() -> None:
     own = criteria({"b": {"time": "<10 s"}})
     taken = record(*beside(pairs("b", FLAT, FLAT, "cpu"), "time", 1.0, 1.0), ended("b"), criteria=own)
-    assert deciding_rows(taken, compared(taken, own), own, ALL) == [("b", "cpu")]
+    assert deciding_rows(taken, compared(taken, own), own, ALL) == {("b", "cpu"): True}
+
+
+@pytest.mark.parametrize(
+    ("metric", "measured", "objectives"),
+    [
+        # A benchmark without a timing is judged by what was measured, and every one by the metric of its step.
+        (None, ["instructions", "rss"], ["instructions", "rss"]),
+        ("instructions", ["time", "instructions", "rss"], ["instructions"]),
+        (None, ["time", "instructions", "rss"], ["time"]),
+    ],
+)
+def test_an_objective_without_a_metric_is_what_decides(
+    metric: str | None, measured: list[str], objectives: list[str]
+) -> None:
+    half = [0.5] * 20
+    first, *others = measured
+    events = pairs("b", FLAT, half, first)
+    for other in others:
+        events = beside(events, other, 1.0, 0.5)
+    taken = record(*events, ended("b"), steps=[planned("b", metric=metric)])
+    rows = compared(taken, Criteria())
+    for goal in (ALL, Goal((("b", ""),), (), 0.1)):
+        deciding = deciding_rows(taken, rows, Criteria(), goal)
+        assert [name for (_, name), is_one in deciding.items() if is_one] == objectives
+        found = accept(taken, rows, Criteria(), goal, lambda _: False)
+        assert found.row
+        assert (found.code, found.row.metric.name in objectives) == (Code.PROVEN, True)
 
 
 @pytest.mark.parametrize(

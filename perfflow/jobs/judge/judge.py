@@ -142,7 +142,7 @@ def _stage(opened: Opened) -> Stage:
         text = (
             f"{opened.plan.workflow.name} has no stage {CANDIDATES_STAGE!r}, so it does not define when to keep a patch"
         )
-        raise UserError.of(text, "add `optimize: []` to its stages, or `optimize: {accept: 5%}`")
+        raise UserError.of(text, "add `optimize: []` to its stages, and to `verify` the tests that a patch must pass")
     return opened.plan.stage(CANDIDATES_STAGE)
 
 
