@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import ctypes
 import errno
+import fcntl
 import os
 import resource
 import sys
@@ -37,6 +38,9 @@ _PDEATHSIG, _CAPBSET_DROP, _NO_NEW_PRIVS = 1, 24, 38
 _CAPABILITIES = 64
 _DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
 _MOST_PROCESSES = 8192
+_INET, _DATAGRAM, _SET_FLAGS, _UP = 2, 2, 0x8914, 1
+_REQUEST = 40
+"""Bytes of a ``struct ifreq``."""
 _BASE = "/tmp"  # noqa: S108 (any folder that exists: it is covered for an instant, and only for this process)
 _OLD, _NEW = "/old", "/new"
 
@@ -126,6 +130,17 @@ def _change_root(root: str, old: str) -> None:
     _checked(_libc.syscall(_PIVOT_ROOT, root.encode(), old.encode()), f"make {root} the root")
 
 
+def _start_loopback() -> None:
+    """Let processes of the sandbox reach each other at 127.0.0.1, as bubblewrap does: tests start servers."""
+    socket = _libc.socket(_INET, _DATAGRAM, 0)
+    _checked(socket, "open a socket")
+    request = b"lo".ljust(16, b"\0") + _UP.to_bytes(2, sys.byteorder)
+    try:
+        fcntl.ioctl(socket, _SET_FLAGS, request.ljust(_REQUEST, b"\0"))
+    finally:
+        os.close(socket)
+
+
 def _drop_rights() -> None:
     """Give up all capabilities in the namespace, with which a program could take the sandbox apart."""
     for number in range(_CAPABILITIES):
@@ -155,6 +170,7 @@ def enter(words: list[str]) -> None:
     for name, text in (("setgroups", "deny"), ("uid_map", f"{user} {user} 1"), ("gid_map", f"{group} {group} 1")):
         with open(f"/proc/self/{name}", "w") as file:
             file.write(text)
+    _start_loopback()
     _mount("", "/", flags=_REC | _PRIVATE)
     _mount("tmpfs", _BASE, "tmpfs", _NOSUID | _NODEV)
     for folder in (_OLD, _NEW):

@@ -45,6 +45,7 @@ _OF_TOOLCHAINS = (
 """Parts of a home folder with compilers, interpreters and downloaded dependencies, but no keys."""
 _VARIABLES = ("RUSTUP_HOME", "GOPATH", "GOCACHE", "GOMODCACHE", "GOROOT", "JAVA_HOME", "PYENV_ROOT", "NVM_DIR")
 """Variables with folders of toolchains."""
+_COMPILER_CACHES = ("sccache", "cachepot")
 _SOCKETS = ("SSH_AUTH_SOCK", "DBUS_SESSION_BUS_ADDRESS", "DISPLAY", "WAYLAND_DISPLAY", "XDG_RUNTIME_DIR")
 
 
@@ -112,8 +113,14 @@ class Sandbox:
             yield from _installation(path / "bin")
 
     def environment(self, env: Mapping[str, str]) -> dict[str, str]:
-        """Return an environment without secrets, and without sockets that are out of reach."""
-        return {name: value for name, value in env.items() if not is_secret(name) and name not in _SOCKETS}
+        """Return an environment without secrets, and without what is out of reach: sockets, and caches of compilers.
+
+        A server keeps such a cache. Cargo takes the empty value also where its settings name a wrapper.
+        """
+        kept = {name: value for name, value in env.items() if not is_secret(name) and name not in _SOCKETS}
+        if Path(kept.get("RUSTC_WRAPPER", "")).name in ("", *_COMPILER_CACHES):
+            kept["RUSTC_WRAPPER"] = ""
+        return kept
 
 
 def _bound(how: str, path: Path) -> list[str]:

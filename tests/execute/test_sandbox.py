@@ -36,6 +36,15 @@ class Place:
         return output.read_text()
 
 
+TALK = """\
+import socket
+with socket.create_server(("127.0.0.1", 0)) as server:
+    with socket.create_connection(server.getsockname(), 5) as client:
+        client.send(b"heard")
+        print(server.accept()[0].recv(9).decode())
+"""
+
+
 @pytest.fixture
 def place(tmp_path: Path) -> Place:
     keeper, why = sandbox.available()
@@ -112,7 +121,17 @@ def test_processes_that_it_leaves_end_with_it(place: Place, keeper: Spawner) -> 
 
 def test_secrets_and_sockets_are_no_part_of_its_environment(place: Place) -> None:
     env = {"HOME": "/home/me", "GITHUB_TOKEN": "ghp_x", "SSH_AUTH_SOCK": "/run/agent", "PATH": "/bin"}
-    assert place.box.environment(env) == {"HOME": "/home/me", "PATH": "/bin"}
+    assert place.box.environment(env) == {"HOME": "/home/me", "PATH": "/bin", "RUSTC_WRAPPER": ""}
+
+
+@pytest.mark.parametrize(("wrapper", "kept"), [("/usr/bin/sccache", ""), ("", ""), ("/opt/checked-rustc",) * 2])
+def test_a_compiler_needs_no_server_outside(place: Place, wrapper: str, kept: str) -> None:
+    assert place.box.environment({"RUSTC_WRAPPER": wrapper})["RUSTC_WRAPPER"] == kept
+
+
+def test_its_processes_reach_each_other_by_the_loopback_device(place: Place, keeper: Spawner) -> None:
+    (place.tree / "talk.py").write_text(TALK)
+    assert place.told(keeper, "python3 talk.py") == "heard\n"
 
 
 def test_a_stop_reaches_a_process_in_a_sandbox(place: Place, fresh: Spawner) -> None:
