@@ -268,10 +268,13 @@ def _has_mean(series: MetricSeries, statistic: str) -> bool:
 def _own_or_mean(alone: ComparedMetric, series: MetricSeries, share: float) -> tuple[ComparedMetric, _Change]:
     """Return the change of the processes' own statistic, or of plain means if their intervals do not overlap.
 
-    The two share the false alarms that one comparison may raise.
+    The two share the false alarms that one comparison may raise. So few runs that the mean cannot prove anything with
+    its share, such as five layouts of each side, leave all of it to the statistic.
     """
-    own = _change(series, alone.metric, share * (1 - MEAN_SHARE))
     change, confidence, warnings = _change(series, alone.metric, share * MEAN_SHARE, MEAN)
+    if not math.isfinite(change.low) and not math.isfinite(change.high):
+        return alone, _change(series, alone.metric, share)
+    own = _change(series, alone.metric, share * (1 - MEAN_SHARE))
     if own[0].low <= change.high and change.low <= own[0].high:
         return alone, own
     baseline, candidate = (summarise(series.readings(side), alone.metric, MEAN) for side in Side)

@@ -78,10 +78,18 @@ def _unmeasured(target: Target, record: Record) -> TargetResult:
     """Return the result of a target without figures: not measured, or not looked at if the run measured others."""
     if any(matches(target.benchmark, name) for _, name in record.unchanged):
         return _result(target, target.benchmark, None, "not looked at", NOT_TIMED)
+    if _judges_patches_alone(record):
+        return _result(target, target.benchmark, None, "not looked at", "patches were judged, each by what it changes")
     if is_looked_at(target.benchmark, record):
         return _result(target, target.benchmark, None, "not measured", _why_not(target, record))
     why = "no benchmark of this part" if record.run.shard else "--benchmark chose other benchmarks"
     return _result(target, target.benchmark, None, "not looked at", why)
+
+
+def _judges_patches_alone(record: Record) -> bool:
+    """Return whether the run was to try candidates and to measure nothing else."""
+    roles = {planned.role for planned in record.planned.values() if planned.selected}
+    return "candidate" in roles and not roles & {"measure", "profile"}
 
 
 def is_looked_at(glob: str, record: Record) -> bool:

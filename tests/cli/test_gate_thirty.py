@@ -44,14 +44,12 @@ def test_exactly_the_one_that_got_slower_is_named(project: Path) -> None:
     assert status == 1
     reasons = [reason["benchmark"] for reason in result["reasons"] if reason["kind"] == "regressed"]
     assert reasons == ["b05"], result["reasons"]
-    confirmed = {item["benchmark"]: item["outcome"] for item in result["confirmations"]}
-    assert confirmed["b05"] == "confirmed"
-    gating = [row for row in result["benchmarks"] if row["gating"]]
+    gating = {row["name"]: row for row in result["benchmarks"] if row["gating"]}
     assert len(gating) == COUNT
-    # Changes confirmed by fresh pairs are also confirmed over code layouts, if the linker supports them.
-    built = [row["layouts"]["built"]["design"] if row["layouts"] else row["design"] for row in gating]
-    assert set(built) == {"screen", "confirm"}
-    assert {row["name"] for row in gating if row["level"] == "action"} == {"b05"}
+    # Fresh code layouts confirm what changed, or fresh pairs if the linker supports none.
+    confirmed = {item["benchmark"] for item in result["confirmations"] if item["outcome"] == "confirmed"}
+    assert gating["b05"]["design"] == "layouts" or "b05" in confirmed
+    assert {name for name, row in gating.items() if row["level"] == "action"} == {"b05"}
 
 
 @pytest.mark.long  # tests/session/test_screening.py tests this with known costs

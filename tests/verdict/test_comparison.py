@@ -458,6 +458,16 @@ def test_layouts_decide_by_the_median_of_each() -> None:
     assert change_of(over.built).estimate == pytest.approx(0.3, abs=0.01)
 
 
+def test_five_layouts_are_enough_beside_the_mean_and_another_row() -> None:
+    made = layouts(5, 3, 0.01)
+    for side in Side:
+        made.sides[side] = [replace(item, inner={MEAN: item.value}, statistic="min") for item in made.sides[side]]
+    found = compare(made, Criteria(), 0.8)
+    assert found.statistic == "min"
+    assert found.confidence == pytest.approx(0.992)
+    assert ends(found)[0] > 0.03
+
+
 def test_the_side_with_fewer_layouts_and_runs_counts() -> None:
     made = layouts(10, 3, 0.02)
     made.sides[NEW], made.layouts[NEW] = made.sides[NEW][:-4], made.layouts[NEW][:-4]

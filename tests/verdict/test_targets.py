@@ -286,3 +286,10 @@ def test_samples_that_depend_on_those_before_them_are_named() -> None:
     assert targets._dependence(summary).endswith("so the interval is 1.5 times as wide")
     for silent in (replace(summary, factor=1.0), replace(summary, low=None), replace(summary, high=None)):
         assert targets._dependence(silent) == ""
+
+
+@pytest.mark.parametrize(("selected", "status"), [(False, "not looked at"), (True, "not measured")])
+def test_a_run_that_tries_patches_alone_looks_at_no_target(*, selected: bool, status: str) -> None:
+    steps = [planned("b", selected=selected), planned("c", role="candidate")]
+    result = judged(steps=steps, wanted=criteria({"b": {"time": "<1ms"}}))
+    assert [item.status for item in result.targets] == [status]

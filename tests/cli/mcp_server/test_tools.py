@@ -127,8 +127,11 @@ def test_two_commands_are_compared(project: Path) -> None:
 
 @pytest.mark.long  # five judgements; other tests, also of test_limits.py, keep and reject a patch
 def test_patches_are_kept_or_rejected_with_figures(project: Path) -> None:
-    before = git(project, "status", "--porcelain"), (project / "costs").read_text()
     patches = (new_file("wrong", "x"), new_file("broken", "x"), new_file("note", "x"), new_cost(95), new_cost(40))
+    # The check names the file, so that patches of strangers may not touch it.
+    flow = project / "workflows" / "counted.yaml"
+    flow.write_text(flow.read_text().replace("isolate: off", "isolate: off\n    allow: [wrong]"))
+    before = git(project, "status", "--porcelain"), (project / "costs").read_text()
     call = {"workflow": "counted", "why": "a try"}
     calls = [("judge_patch", {**call, "patch": text, "detail": text == patches[-1]}) for text in patches]
     found = ask(project, "--allow-run", *calls)
@@ -140,7 +143,7 @@ def test_patches_are_kept_or_rejected_with_figures(project: Path) -> None:
     assert (wrong["effect"], wrong["branch"], wrong["revision"]) == (None, None, None)
     assert "make" in broken["reason"]
     assert (useless["effect"]["value"], small["effect"]["value"]) == (0.0, pytest.approx(0.05))
-    assert (good["decision"], good["code"], good["flags"]) == ("kept", "proven", [])
+    assert (good["decision"], good["code"], good["flags"]) == ("kept", "proven", ["fixed-input", "not-isolated"])
     assert (good["tried"]["before"], good["tried"]["after"]) == (100.0, 40.0)
     assert good["effect"]["value"] == pytest.approx(0.6)
     # The accepted change is a commit on a branch, and the files of the project are unchanged.
