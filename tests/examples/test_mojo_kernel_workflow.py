@@ -24,12 +24,13 @@ def clone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.long
+@pytest.mark.timeout(2400)
 @needs_mojo
 def test_speedups_are_proven_and_the_wrong_kernel_is_rejected(clone: Path) -> None:
     done = perfflow(
         *("run", str(WORKFLOW), "--set", f"compiler={MOJO}", "--set", "budget=8s", "--progress", "off", "--json"),
         cwd=clone,
-        timeout=900,
+        timeout=2300,
     )
     result = json.loads(done.stdout)
     assert done.returncode == 0, result["reasons"]

@@ -35,7 +35,7 @@ def test_the_same_code_costs_the_same(tmp_path: Path, monkeypatch: pytest.Monkey
     git(tmp_path, "clone", "-q", "--no-hardlinks", str(ROOT), "clone")
     done = perfflow(
         *("gate", WORKFLOW, "--base", "HEAD", "--head", "HEAD", "--set", "planned=20", "--set", "runs=5"),
-        *("--budget", "30s", "--unproven=pass", "--progress", "off", "--json"),
+        *("--budget", "120s", "--unproven=pass", "--progress", "off", "--json"),
         cwd=tmp_path / "clone",
         measured=True,
         timeout=1200,

@@ -63,7 +63,9 @@ def test_the_workflow_measures_profiles_and_checks_the_live_service(
     result = json.loads(done.stdout)
     steps = {step["id"]: step for step in result["steps"]}
     assert {step["status"] for name, step in steps.items() if name != "sampled"} == {"done"}
-    assert {row["metric"] for row in result["benchmarks"] if row["name"] == "service"} == {"time", "rate", "rss"}
+    assert {row["metric"] for row in result["benchmarks"] if row["name"] == "service"} == {
+        *("time", "rate", "rss", "service_cpu")
+    }
     assert [check["status"] for check in result["verification"]] == ["passed"]
     (path,) = tmp_path.glob(".perfflow/runs/2*/events.jsonl")
     events = [json.loads(line) for line in path.read_text().splitlines()]

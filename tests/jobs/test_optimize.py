@@ -9,12 +9,15 @@ from typing import Any
 
 import pytest
 
+from perfflow.execute.deadline import Deadline
+from perfflow.jobs.optimize.accepted_state import AcceptedState
 from perfflow.jobs.rejudge.rejudge import rejudge
 from perfflow.model.errors import UserError
 from perfflow.model.judging import Code, Flag, Outcome
-from perfflow.model.result import Optimization, Result
+from perfflow.model.result import Needs, Optimization, Result
 from perfflow.model.units import duration
 from perfflow.report.page import taking_over
+from perfflow.session.session import RunSession
 from tests.long import rest_long
 from tests.repositories import git
 from tests.session.project import Project, both, change_of, flow, row
@@ -87,6 +90,20 @@ def kept(result: Result) -> dict[str, Any]:
 def state(root: Path) -> tuple[str, ...]:
     asked = ("status", "--porcelain"), ("stash", "list"), ("worktree", "list"), ("branch", "--list", "main", "-v")
     return (*(git(root, *words) for words in asked), (root / ".git" / "index").read_bytes().hex())
+
+
+def test_checks_that_there_is_no_time_for_accuse_no_candidate(tree: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    check = AcceptedState.check
+
+    def without_time(state: AcceptedState, session: RunSession, of: str) -> None:
+        monkeypatch.setattr(Deadline, "left", property(lambda _: 0.0))
+        check(state, session, of)
+
+    monkeypatch.setattr(AcceptedState, "check", without_time)
+    head = HEAD.replace("test ! -e wrong", "echo 22 passed in 0.1s")
+    result = tree.run(workflow(f"id: good, {cheaper(tree)}", head=head), budget=3600.0)
+    assert tried(result)["good"].code is Code.OUT_OF_TIME
+    assert tried(result)["good"].needs == Needs(budget="2h")
 
 
 def test_what_is_proven_is_kept_and_nothing_remains_of_the_rest(tree: Project) -> None:

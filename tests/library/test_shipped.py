@@ -246,7 +246,7 @@ def test_python_service(project: Path) -> None:
     server, load = (f"{sys.executable} service/{name}.py --port $PERFFLOW_PORT" for name in ("server", "load"))
     result = run("python-service", project, server=server, load=f"{load} --requests 40")
     found = rows(result)
-    assert {metric for name, metric in found if name == "service"} == {"time", "rate", "rss"}
+    assert {metric for name, metric in found if name == "service"} == {"time", "rate", "rss", "service_cpu"}
     assert found["service", "rss"]["baseline"]["value"] > 1e6
     assert sources(result) == {"py-spy"}
     assert any("best_discount" in spot["location"] for spot in result["hotspots"])

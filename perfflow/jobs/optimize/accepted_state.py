@@ -109,7 +109,8 @@ class AcceptedState:
             if run.blocks and run.failing_side is Side.BASELINE:
                 message = f"{run.planned.id} failed on the baseline: {run.reason}; {_SHARE}"
                 raise failure_of(run, session.folder.path, message)
-            if run.blocks:
+            # Without time a step is skipped, and what it would have found is not known.
+            if run.blocks or (run.out_of_time and run.not_started):
                 detail = f": {run.detail}" if run.detail else ""
                 about = "" if run.code else f"{what}: "
                 message = f"{about}step {run.planned.id}: {run.reason}{detail}"
