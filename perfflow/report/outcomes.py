@@ -53,7 +53,7 @@ CODES: Mapping[Code, str] = {
 FLAGS: Mapping[Flag, str] = {
     Flag.NOT_ISOLATED: "it ran without isolation",
     Flag.OUTPUT_UNCHECKED: "nothing compared what the timed processes printed",
-    Flag.OWN_CLOCK: "the suite timed itself, and its figures were not checked from outside",
+    Flag.OWN_CLOCK: "the suite timed itself, and the clock of its process did not confirm the gain",
     Flag.FIXED_INPUT: "every timed process had the same input, and no other one was tried",
     Flag.AS_BUILT: "native programs were measured with one code layout per side",
     Flag.MORE_CPU: "elapsed time fell, but CPU time rose",
