@@ -51,7 +51,7 @@ def new_files(since: float) -> list[Path]:
 
 def asked_for_outputs() -> bool:
     """Tell whether it is asked to write something: a path below ROOT is named, cargo is to build, a sampler samples."""
-    told = [*sys.argv[1:], os.environ.get("CRITERION_HOME", "")]
+    told = [*sys.argv[1:], os.environ.get("CRITERION_HOME", ""), os.environ.get("PERFFLOW_BENCH", "")]
     # What py-spy sees of a process at one moment goes to its standard output.
     builds = sys.argv[1:2] == ["dump"] or (REAL.name == "cargo" and sys.argv[1] in {"build", "bench"})
     samples = (REAL.name == "iostat" and "JSON" in sys.argv) or REAL.name == "kernels_cpu"
@@ -97,7 +97,8 @@ def main() -> None:
     """Lie as LIE says; what only asks for the version, or lists a suite, is told the truth."""
     lie = os.environ["LIE"]
     real = [str(REAL), *sys.argv[1:]]
-    if LISTING & set(sys.argv) or any("pytest_list" in word for word in sys.argv):
+    of_node = '"list": true' in os.environ.get("PERFFLOW_BENCH", "")
+    if of_node or LISTING & set(sys.argv) or any("pytest_list" in word or "node_list" in word for word in sys.argv):
         list_suite(lie, real)
         return
     if not asked_for_outputs():
