@@ -54,7 +54,7 @@ def asked_for_outputs() -> bool:
     told = [*sys.argv[1:], os.environ.get("CRITERION_HOME", ""), os.environ.get("PERFFLOW_BENCH", "")]
     # What py-spy sees of a process at one moment goes to its standard output.
     builds = sys.argv[1:2] == ["dump"] or (REAL.name == "cargo" and sys.argv[1] in {"build", "bench"})
-    samples = (REAL.name == "iostat" and "JSON" in sys.argv) or REAL.name == "kernels_cpu"
+    samples = (REAL.name == "iostat" and "JSON" in sys.argv) or REAL.name in {"kernels_cpu", "nanobench_odd"}
     return builds or samples or any(str(ROOT) in word for word in told)
 
 
