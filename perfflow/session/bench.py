@@ -547,8 +547,8 @@ class Bench:
                     if not failure.timeout or side is Side.BASELINE:
                         return False
                     raise outside_clock.too_slow(processes[Side.BASELINE]) from failure
-            if number in outside_clock.LOOKS and outside_clock.is_saved(processes):
-                return True
+            if number in outside_clock.LOOKS and (found := outside_clock.is_saved(processes)) is not False:
+                return bool(found)
         return False
 
     def _service_clock(self, request: Request) -> Callable[[], float]:

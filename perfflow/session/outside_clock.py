@@ -50,12 +50,13 @@ def too_slow(before: Sequence[Invoked]) -> Failure:
     return Failure(reason, exit_code=0, code=Code.CLOCKS_DISAGREE)
 
 
-def is_saved(processes: Mapping[Side, Sequence[Invoked]]) -> bool:
+def is_saved(processes: Mapping[Side, Sequence[Invoked]]) -> bool | None:
     """Return whether a clock of the process shows that the candidate's benchmarks save what they claim.
 
-    Raises Failure if a clock shows that it is spent beside them. More runs may show either where none does.
+    False: more runs may show it. None: no number of runs does, since the suite does not tell its iterations. Raises
+    Failure if a clock shows that it is spent beside them.
     """
-    found = False
+    found: bool | None = None
     for clock in _CLOCKS:
         before, after = ([_process(item, clock) for item in processes[side]] for side in Side)
         saved = list(_savings(before, after))
@@ -78,7 +79,7 @@ def is_saved(processes: Mapping[Side, Sequence[Invoked]]) -> bool:
                 f"{share:.0%} of the saved {in_words(clock)} is spent elsewhere in the process"
             )
             raise Failure(reason, exit_code=0, code=Code.CLOCKS_DISAGREE)
-        found = found or confirmed
+        found = bool(found) or confirmed
     return found
 
 

@@ -24,7 +24,7 @@ from perfflow.store.record import Record
 from perfflow.verdict.clocks import contradiction, witnesses
 from perfflow.verdict.comparison import ComparedMetric
 from perfflow.verdict.decide import Ruling, rule, worse_of
-from perfflow.verdict.gating import covers, gating_rows, guarded_rows, is_accepted, main_rows
+from perfflow.verdict.gating import covers, gating_rows, guarded_rows, is_accepted
 
 ACCEPT = 0.10
 """Default for the least effect for which a change is kept."""
@@ -53,7 +53,7 @@ class Goal:
     def is_objective(self, benchmark: str, metric: str, *, decides: bool = False) -> bool:
         """Return whether a row is an objective. One timing metric stands for all.
 
-        decides: the row decides for its benchmark, as in ``main_rows``.
+        decides: the row decides for its benchmark where no target, guard or objective names another.
         """
         return any(
             matches(glob, benchmark)
@@ -201,11 +201,10 @@ def deciding_rows(
     The values are whether they are objectives. Rows that are only guarded are left out, because they are not worth
     further pairs.
     """
-    chosen = {
-        key for key, why in gating_rows(record, rows, replace(criteria, targets=())).items() if why.by != GatesBy.GUARD
-    }
+    gating = gating_rows(record, rows, replace(criteria, targets=()))
+    chosen = {key for key, why in gating.items() if why.by != GatesBy.GUARD}
     targeted = {key for key, why in gating_rows(record, rows, criteria).items() if why.by != GatesBy.GUARD}
-    main = main_rows(record, rows)
+    main = {key for key, why in gating.items() if why.by in (GatesBy.CHOSEN, GatesBy.REQUESTED)}
     objectives = {key for key in rows if goal.is_objective(*key, decides=key in main)}
     asked = targeted | (objectives & set(guarded_rows(record, rows, ("**",))))
     return {key: key in objectives for key in rows if key in chosen or (key in asked and key[1] not in TIMES)}

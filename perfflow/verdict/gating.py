@@ -182,18 +182,6 @@ def _with_known_change(record: Record, by_metric: Mapping[str, ComparedMetric]) 
     return {metric: item for metric, item in by_metric.items() if metric not in silent}
 
 
-def main_rows(record: Record, comparisons: Mapping[Key, ComparedMetric]) -> set[Key]:
-    """Return the rows that decide for their benchmarks where no target, guard or objective names others."""
-    by_benchmark: dict[str, dict[str, ComparedMetric]] = defaultdict(dict)
-    for (name, metric), item in comparisons.items():
-        by_benchmark[name][metric] = item
-    return {
-        (name, metric)
-        for name, by_metric in by_benchmark.items()
-        for metric in deciding_metrics([record.plan_of(item.step).metric for item in by_metric.values()], by_metric)
-    }
-
-
 def _chosen(record: Record, by_metric: Mapping[str, ComparedMetric]) -> dict[str, WhyGating]:
     """Return the deciding metrics of one benchmark, and beside a time the custom metrics that the workflow reads."""
     chosen = deciding_metrics([record.plan_of(item.step).metric for item in by_metric.values()], by_metric)

@@ -79,7 +79,7 @@ def _unmeasured(target: Target, record: Record) -> TargetResult:
     if any(matches(target.benchmark, name) for _, name in record.unchanged):
         return _result(target, target.benchmark, None, "not looked at", NOT_TIMED)
     if _judges_patches_alone(record):
-        return _result(target, target.benchmark, None, "not looked at", "patches were judged, each by what it changes")
+        return _result(target, target.benchmark, None, "not looked at", "this run measured candidates only")
     if is_looked_at(target.benchmark, record):
         return _result(target, target.benchmark, None, "not measured", _why_not(target, record))
     why = "no benchmark of this part" if record.run.shard else "--benchmark chose other benchmarks"
