@@ -26,11 +26,13 @@ import socket
 import sys
 import threading
 from importlib import import_module
+from pathlib import Path
 from typing import Any, NoReturn
 
 from pydantic import BaseModel
 
 import perfflow
+from perfflow.cli.mcp_server import calls
 from perfflow.machine import noise
 from perfflow.report import template
 from perfflow.session import build_key
@@ -87,6 +89,9 @@ def _serve(number: int, listening: int) -> None:
         socket.socket(fileno=listening) as shells,
         selectors.DefaultSelector() as waited,
     ):
+        # What a server for agents starts is forked too. It does not end with a killed server, as a child of that does.
+        program = str(Path(shells.getsockname()).with_name("perfflow"))
+        calls._command = lambda words: [program, *words]
         waited.register(asked, selectors.EVENT_READ)
         waited.register(shells, selectors.EVENT_READ)
         while True:

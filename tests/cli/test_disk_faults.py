@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.namespace import script
+from tests.long import rest_long
 
 # Each process appends a line to a file on another disk and prints its number.
 FLOW = """
@@ -169,7 +170,9 @@ def test_a_verdict_that_cannot_be_printed_is_no_pass(place: Path) -> None:
     assert len([line for line in done.stderr.splitlines() if not line.startswith("waiting ")]) == 4
 
 
-@pytest.mark.parametrize("words", ["--help", "--version", "run --help", "list", "schema", "validate flow.yaml"])
+@pytest.mark.parametrize(
+    "words", rest_long(["--help", "validate flow.yaml", "--version", "run --help", "list", "schema"], keep=2)
+)
 def test_a_full_output_gets_a_remedy_and_a_closed_one_stays_quiet(words: str, place: Path) -> None:
     done = script(f"perfflow {words} > /dev/full || echo = $?; perfflow {words} | true", place)
     assert done.stdout == "= 3\n"

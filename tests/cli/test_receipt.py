@@ -22,6 +22,7 @@ from perfflow.store.run_folder import json_lines
 from tests.cli.running import result_of
 from tests.cli.shell import ROOT, perfflow, write
 from tests.docs.console import blocks
+from tests.long import rest_long
 from tests.repositories import git
 
 
@@ -115,13 +116,13 @@ with path.open("r+b") as stream:
     stream.write({change})
 """
 CHANGES = {
-    # J9: the samples of the candidate are halved in place.
+    # The samples of the candidate are halved in place.
     "a sample": "content.replace(b'\"value\":50.0', b'\"value\":25.0')",
     "an event": 'content + b\'{"event":"end","time":"2026-01-01T00:00:00Z"}\\n\'',
 }
 
 
-@pytest.mark.parametrize("what", CHANGES)
+@pytest.mark.parametrize("what", rest_long(CHANGES))
 def test_a_measured_program_that_forges_events_gets_no_pass_and_no_branch(project: Path, what: str) -> None:
     forge = FORGE.format(run=str(project / ".perfflow" / "runs"), change=CHANGES[what])
     (project.parent / "forge.py").write_text(forge)
@@ -151,7 +152,7 @@ def test_samples_that_a_measured_program_made_unreadable_are_an_error_with_a_rem
     assert "isolate: strict" in done.stderr
 
 
-@pytest.mark.parametrize("file", ["execute/child.py", "execute/planted.py"])
+@pytest.mark.parametrize("file", rest_long(["execute/child.py", "execute/planted.py"]))
 def test_a_candidate_that_rewrites_perfflow_is_an_error_that_names_the_file(
     project: Path, tmp_path: Path, file: str
 ) -> None:

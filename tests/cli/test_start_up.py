@@ -97,7 +97,7 @@ def shown_version(clone: Path) -> str:
     return done.stdout.strip()
 
 
-@pytest.mark.parametrize("name", rest_long(COMMANDS, keep=4))
+@pytest.mark.parametrize("name", rest_long(COMMANDS))
 def test_every_command_has_help(name: str, tmp_path: Path) -> None:
     done = perfflow(name, "--help", cwd=tmp_path, fresh=True)
     assert done.returncode == 0

@@ -41,6 +41,7 @@ def test_the_page_has_each_input_with_its_default() -> None:
     }
 
 
+@pytest.mark.long  # compiles actionlint
 @pytest.mark.parametrize("name", [*GITHUB, "budgets"])
 def test_actionlint_takes_each_recipe_and_finds_an_input_that_is_not_there(
     name: str, linter: str, tmp_path: Path

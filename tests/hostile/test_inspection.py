@@ -15,6 +15,11 @@ USUAL = {0, 1, 2, 3, 4}
 """Statuses of commands that came to an end of their own."""
 COMMANDS = ("\x1b", "\x07", "\u202e", "\u2066")
 """What no terminal should get from a file's text."""
+DEAR = (
+    *("many texts with expressions", "more steps than are planned", "many benchmarks and many globs", "many matrices"),
+    *("path with a relative folder", "path with a link into the project", "extends the environment by a link"),
+)
+"""Variants that take seconds and resemble others; only ``sh scripts/test long`` tries them."""
 
 
 def require_harmless(place: Place, looked: Looked, commands: int) -> None:
@@ -30,7 +35,7 @@ def require_harmless(place: Place, looked: Looked, commands: int) -> None:
 
 # All of them load the file first, and `plan` does all that `validate` does. `make` looks at the whole folder, too.
 @pytest.mark.parametrize("words", [("plan",), pytest.param(("make", "validate", "show"), marks=pytest.mark.long)])
-@pytest.mark.parametrize("name", TEXTS)
+@pytest.mark.parametrize("name", [pytest.param(name, marks=[pytest.mark.long] * (name in DEAR)) for name in TEXTS])
 def test_a_text_that_asks_for_too_much_is_refused_within_the_limits(
     name: str, words: tuple[str, ...], tmp_path: Path
 ) -> None:
@@ -57,7 +62,7 @@ def test_a_folder_of_such_texts_is_looked_at_within_the_limits(tmp_path: Path) -
     assert not [letter for letter in COMMANDS if letter in looked.output]
 
 
-@pytest.mark.parametrize("name", TRAPS)
+@pytest.mark.parametrize("name", [pytest.param(name, marks=[pytest.mark.long] * (name in DEAR)) for name in TRAPS])
 def test_a_trap_of_a_project_is_not_sprung(name: str, tmp_path: Path) -> None:
     place = Place.made(tmp_path)
     trap = trap_in(place, TRAPS[name])

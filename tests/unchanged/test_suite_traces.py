@@ -5,13 +5,16 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import pytest
 
 from perfflow.unchanged.model import BenchmarkTrace, Differs, Unchanged, compare
 from perfflow.unchanged.python_traces import read_traces, write_settings
+from tests.long import rest_long
 from tests.tools.harness import PYTHON, call_of, tool
 from tests.unchanged.traced import HERE
 
@@ -19,7 +22,7 @@ OF_PYPERF = [
     *("same", "changed", "fills a cache", "reads the cache", "text", "awaited", "loops itself", "rare", "program"),
     "of a worker",
 ]
-Traces = dict[str, list[dict[str, BenchmarkTrace]]]
+Traces = Callable[[str], list[dict[str, BenchmarkTrace]]]
 
 
 def traced(suite: str, side: str, root: Path) -> dict[str, BenchmarkTrace]:
@@ -49,11 +52,8 @@ def traced(suite: str, side: str, root: Path) -> dict[str, BenchmarkTrace]:
 
 @pytest.fixture(scope="module")
 def traces(tmp_path_factory: pytest.TempPathFactory) -> Traces:
-    """Return the traces of both trees for each suite."""
-    return {
-        suite: [traced(suite, side, tmp_path_factory.mktemp(f"{suite}-{side}")) for side in "ab"]
-        for suite in ("asv", "pyperf")
-    }
+    """Return the traces of both trees for a suite."""
+    return cache(lambda suite: [traced(suite, side, tmp_path_factory.mktemp(f"{suite}-{side}")) for side in "ab"])
 
 
 @pytest.mark.long  # tests/jobs/test_unchanged_benchmarks.py records a suite in CI
@@ -66,37 +66,46 @@ def traces(tmp_path_factory: pytest.TempPathFactory) -> Traces:
     ],
 )
 def test_a_benchmark_that_does_not_call_what_changed_is_settled(suite: str, name: str, traces: Traces) -> None:
-    found = compare(*(side[name] for side in traces[suite]))
+    found = compare(*(side[name] for side in traces(suite)))
     assert isinstance(found, Unchanged)
     assert found.by == "code"
 
 
+# asv starts several processes for each benchmark, which takes half a minute.
 @pytest.mark.parametrize(
     ("suite", "name", "reason"),
-    [
-        ("asv", "speed.time_changed", "subject.py:changed"),
-        ("asv", "speed.Cached.time_of_cache", "subject.py:changed"),
-        ("asv", "speed.time_rare", "later iterations run further functions: same_later"),
-        ("asv", "speed.time_program", "it starts programs: python"),
-        ("asv", "speed.time_reads_what_it_changed", "it changes state"),
-        ("asv", "speed.timeraw_same", "it starts programs: python"),
-        ("pyperf", "changed", "subject.py:changed"),
-        ("pyperf", "fills a cache", "subject.py:changed"),
-        ("pyperf", "reads the cache", "subject.py:changed"),
-        ("pyperf", "rare", "later iterations run further functions: same_later"),
-        ("pyperf", "program", "it starts programs: "),
-    ],
+    rest_long(
+        [
+            ("pyperf", "changed", "subject.py:changed"),
+            ("pyperf", "fills a cache", "subject.py:changed"),
+            ("pyperf", "reads the cache", "subject.py:changed"),
+            ("pyperf", "rare", "later iterations run further functions: same_later"),
+            ("pyperf", "program", "it starts programs: "),
+            ("asv", "speed.time_changed", "subject.py:changed"),
+            ("asv", "speed.Cached.time_of_cache", "subject.py:changed"),
+            ("asv", "speed.time_rare", "later iterations run further functions: same_later"),
+            ("asv", "speed.time_program", "it starts programs: python"),
+            ("asv", "speed.time_reads_what_it_changed", "it changes state"),
+            ("asv", "speed.timeraw_same", "it starts programs: python"),
+        ],
+        keep=5,
+    ),
 )
 def test_a_benchmark_that_may_have_changed_is_not(suite: str, name: str, reason: str, traces: Traces) -> None:
-    found = compare(*(side[name] for side in traces[suite]))
+    found = compare(*(side[name] for side in traces(suite)))
     assert isinstance(found, Differs)
     assert any(text.startswith(reason) for text in found.reasons), found.reasons
 
 
 def test_what_ran_has_a_trace_and_what_fails_has_none(traces: Traces) -> None:
-    assert [set(side) for side in traces["pyperf"]] == [set(OF_PYPERF)] * 2
-    assert all("speed.time_fails" not in side and "speed.time_same" in side for side in traces["asv"])
+    assert [set(side) for side in traces("pyperf")] == [set(OF_PYPERF)] * 2
 
 
+@pytest.mark.long
+def test_what_ran_in_asv_has_a_trace_and_what_fails_has_none(traces: Traces) -> None:
+    assert all("speed.time_fails" not in side and "speed.time_same" in side for side in traces("asv"))
+
+
+@pytest.mark.long
 def test_one_function_that_differs_is_all_that_differs(traces: Traces) -> None:
-    assert compare(*(side["speed.time_changed"] for side in traces["asv"])) == Differs(("subject.py:changed",))
+    assert compare(*(side["speed.time_changed"] for side in traces("asv"))) == Differs(("subject.py:changed",))

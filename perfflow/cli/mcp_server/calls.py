@@ -81,10 +81,8 @@ class Calls:
 
     async def _ended(self, words: Sequence[str], output: BinaryIO, say: Say) -> tuple[int, list[str]]:
         """Run a command. Return its exit status and the lines that it wrote to stderr."""
-        # -P: do not import Python modules from the project.
-        argv = [sys.executable, "-P", "-m", "perfflow.cli.mcp_server.child", str(os.getpid()), *words]
         process = await anyio.open_process(
-            argv,
+            _command(words),
             cwd=self._limits.root,
             stdin=subprocess.DEVNULL,
             stdout=output,
@@ -104,6 +102,11 @@ class Calls:
                 await _interrupt(process)
                 await process.aclose()
             self._running.discard(process)
+
+
+def _command(words: Sequence[str]) -> list[str]:
+    # -P: do not import Python modules from the project.
+    return [sys.executable, "-P", "-m", "perfflow.cli.mcp_server.child", str(os.getpid()), *words]
 
 
 def readable(text: str) -> str:

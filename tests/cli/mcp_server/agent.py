@@ -16,6 +16,8 @@ import anyio
 from mcp import Client, StdioServerParameters, stdio_client
 from mcp.types import TextContent, Tool
 
+from tests.cli.shell import fork_server
+
 T = TypeVar("T")
 
 
@@ -59,10 +61,11 @@ class Agent:
 
 
 @asynccontextmanager
-async def session(folder: Path, *flags: str) -> AsyncIterator[Agent]:
-    """Start a server in a folder and connect a client to it."""
-    args = ["-m", "perfflow", "mcp", *flags]
-    server = StdioServerParameters(command=sys.executable, args=args, cwd=folder, env=dict(os.environ))
+async def session(folder: Path, *flags: str, fresh: bool = False) -> AsyncIterator[Agent]:
+    """Start a server in a folder and connect a client to it. ``fresh``: by an interpreter of its own."""
+    command, *args = [sys.executable, "-m", "perfflow"] if fresh else [str(fork_server().commands / "perfflow")]
+    args += ["mcp", *flags]
+    server = StdioServerParameters(command=command, args=args, cwd=folder, env=dict(os.environ))
     with tempfile.NamedTemporaryFile("w", suffix=".log") as log:
         async with Client(stdio_client(server, errlog=log.file)) as client:  # type: ignore[arg-type]
             await client.list_tools()
@@ -78,11 +81,11 @@ def ask(folder: Path, flags: str, *calls: tuple[str, dict[str, Any]]) -> list[To
     return talk(folder, script, *flags.split())
 
 
-def talk(folder: Path, script: Callable[[Agent], Awaitable[T]], *flags: str) -> T:
+def talk(folder: Path, script: Callable[[Agent], Awaitable[T]], *flags: str, fresh: bool = False) -> T:
     """Run an agent's script in a new session."""
 
     async def talking() -> T:
-        async with session(folder, *flags) as agent:
+        async with session(folder, *flags, fresh=fresh) as agent:
             return await script(agent)
 
     return anyio.run(talking)

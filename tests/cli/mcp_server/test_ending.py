@@ -90,7 +90,7 @@ def test_a_cancelled_run_is_interrupted_and_can_be_resumed(project: Path, mark: 
         await agent.call("run", workflow="long", resume=stopped.data["resume"])
         return await agent.call("explain", detail=True)
 
-    said = talk(project, script, "--allow-run")
+    said = talk(project, script, "--allow-run", fresh=True)
     assert [(row["name"], row["baseline"]["n"]) for row in said.data["benchmarks"]] == [("first", 3), ("second", 1)]
     # Earlier samples are not measured again.
     assert [(project.parent / "starts").read_text()] == before
@@ -106,7 +106,7 @@ def test_a_cancelled_judgement_is_resumed_by_the_same_call(project: Path, mark: 
         (project.parent / "go").write_text("")
         return await agent.call("judge_patch", **arguments, resume="latest")
 
-    said = talk(project, script, "--allow-run")
+    said = talk(project, script, "--allow-run", fresh=True)
     assert said.data["decision"] in ("no-gain", "undecided")
     assert said.data["reason"]
     assert [event["event"] for event in events_of(project / RUN)].count("resumed") == 1
@@ -121,7 +121,7 @@ def test_a_comparison_that_is_cancelled_ends(project: Path) -> None:
         await until(lambda: not is_left(mark), "the command goes on")
         return await agent.call("look")
 
-    assert talk(project, script, "--allow-commands").data["workflows"]
+    assert talk(project, script, "--allow-commands", fresh=True).data["workflows"]
 
 
 @pytest.mark.long  # as a run that is cancelled
@@ -146,14 +146,14 @@ def test_calls_that_measure_take_turns(project: Path, mark: str) -> None:
             (project.parent / "go").write_text("")
             await anyio.run_process(["pkill", "-f", "-x", mark])
 
-    talk(project, script, "--allow-run")
+    talk(project, script, "--allow-run", fresh=True)
     assert said[0] == "waiting: another call of this session is measuring"
 
 
 @pytest.mark.long  # ends as a run that is cancelled, which this file has
 def test_a_run_whose_client_leaves_is_interrupted(project: Path, mark: str) -> None:
     async def leaving() -> None:
-        async with session(project, "--allow-run") as agent:
+        async with session(project, "--allow-run", fresh=True) as agent:
             await cancelled(agent, mark, "run", workflow="long")
         await until(ended(project, mark), "the run did not end")
 
