@@ -126,7 +126,7 @@ def test_the_site_is_dark_where_the_system_is(shown: Browser, site: Path) -> Non
 @pytest.mark.skipif(not AXE.is_file(), reason="axe-core is not installed (sh scripts/install tools,dev, with npm)")
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 def test_axe_finds_nothing(shown: Browser, site: Path, dark: bool) -> None:
-    for name in ("index", "readme", "how-to/gate", "reference/tools/rust"):
+    for name in ("index", "readme", "how-to/gate", "how-to/questions", "reference/tools/rust"):
         shown.open(site / f"{name}.html", dark=dark)
         shown.run(AXE.read_text() + "; 0")
         found = json.loads(shown.run("axe.run({preload: false}).then((found) => JSON.stringify(found.violations))"))
