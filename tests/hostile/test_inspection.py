@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from tests.cli.shell import perfflow
 from tests.hostile.place import BENCH, SECONDS, SECRET, Looked, Place, look
 from tests.hostile.texts import MIB, TEXTS
 from tests.hostile.traps import TRAPS, trap_in
+from tests.long import rest_long
 
 USUAL = {0, 1, 2, 3, 4}
 """Statuses of commands that came to an end of their own."""
@@ -20,6 +22,12 @@ DEAR = (
     *("path with a relative folder", "path with a link into the project", "extends the environment by a link"),
 )
 """Variants that take seconds and resemble others; only ``sh scripts/test long`` tries them."""
+
+
+def tried(names: Collection[str]) -> list[object]:
+    """Return the names for ``parametrize``; those of ``DEAR`` are only for the long tests."""
+    first = [name for name in names if name not in DEAR]
+    return rest_long([*first, *(name for name in names if name in DEAR)], keep=len(first))
 
 
 def require_harmless(place: Place, looked: Looked, commands: int) -> None:
@@ -35,7 +43,7 @@ def require_harmless(place: Place, looked: Looked, commands: int) -> None:
 
 # All of them load the file first, and `plan` does all that `validate` does. `make` looks at the whole folder, too.
 @pytest.mark.parametrize("words", [("plan",), pytest.param(("make", "validate", "show"), marks=pytest.mark.long)])
-@pytest.mark.parametrize("name", [pytest.param(name, marks=[pytest.mark.long] * (name in DEAR)) for name in TEXTS])
+@pytest.mark.parametrize("name", tried(TEXTS))
 def test_a_text_that_asks_for_too_much_is_refused_within_the_limits(
     name: str, words: tuple[str, ...], tmp_path: Path
 ) -> None:
@@ -62,7 +70,7 @@ def test_a_folder_of_such_texts_is_looked_at_within_the_limits(tmp_path: Path) -
     assert not [letter for letter in COMMANDS if letter in looked.output]
 
 
-@pytest.mark.parametrize("name", [pytest.param(name, marks=[pytest.mark.long] * (name in DEAR)) for name in TRAPS])
+@pytest.mark.parametrize("name", tried(TRAPS))
 def test_a_trap_of_a_project_is_not_sprung(name: str, tmp_path: Path) -> None:
     place = Place.made(tmp_path)
     trap = trap_in(place, TRAPS[name])

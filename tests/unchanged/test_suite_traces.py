@@ -101,11 +101,11 @@ def test_what_ran_has_a_trace_and_what_fails_has_none(traces: Traces) -> None:
     assert [set(side) for side in traces("pyperf")] == [set(OF_PYPERF)] * 2
 
 
-@pytest.mark.long
+@pytest.mark.long  # records asv, as above
 def test_what_ran_in_asv_has_a_trace_and_what_fails_has_none(traces: Traces) -> None:
     assert all("speed.time_fails" not in side and "speed.time_same" in side for side in traces("asv"))
 
 
-@pytest.mark.long
+@pytest.mark.long  # records asv, as above
 def test_one_function_that_differs_is_all_that_differs(traces: Traces) -> None:
     assert compare(*(side["speed.time_changed"] for side in traces("asv"))) == Differs(("subject.py:changed",))
