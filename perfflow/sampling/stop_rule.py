@@ -19,7 +19,7 @@ from perfflow.model.result import PlannedStep
 from perfflow.model.targets import matches
 from perfflow.plan.plan import Planned
 from perfflow.sampling.pairs import BenchmarkToSample
-from perfflow.stats.paired_test import ENOUGH, UNLIKELY
+from perfflow.stats.paired_test import ENOUGH
 from perfflow.store.record import MetricSeries, Record
 from perfflow.verdict import targets
 from perfflow.verdict.acceptance import Goal, clear, deciding_rows, is_near, is_reached
@@ -210,15 +210,20 @@ class StopRule:
         return max((worse_of(row).estimate for _, row, ruling in rulings if ruling.level == "action"), default=0.0)
 
     def has_confirmation(self, benchmark: BenchmarkToSample, pairs: int) -> bool:
-        """Return whether the ``pairs`` fresh pairs of a confirmation are enough: they agree, or will hardly do so.
+        """Return whether the ``pairs`` fresh pairs of a confirmation are enough: they confirm, or will hardly do so.
 
-        A change that took many pairs to prove may take as many to confirm.
+        A change that took many pairs to prove may take as many to confirm. Where fresh pairs agree, but were so noisy
+        that all pairs together prove nothing, more of them are taken too.
         """
-        rows = [row for _, row, ruling in self._rulings(benchmark) if ruling.decision != "same"]
-        last = [row.confirmations[-1] for row in rows if row.confirmations]
-        if all(item.agrees for item in last):
+        rulings = [(row, ruling) for _, row, ruling in self._rulings(benchmark) if ruling.decision != "same"]
+        changed = [
+            (row, row.confirmations[-1], ruling.decision)
+            for row, ruling in rulings
+            if row.confirmations and row.confirmations[-1].seemed_changed
+        ]
+        if all(fresh.agrees and decision != "unproven" for _, fresh, decision in changed):
             return True
-        unlikely, before = any(item.p > UNLIKELY for item in last), max(row.pairs - pairs for row in rows)
+        unlikely, before = any(it.is_unlikely for _, it, _ in changed), max(row.pairs - pairs for row, _, _ in changed)
         return pairs >= ENOUGH and (unlikely or pairs >= before)
 
     def contradicted(self, benchmark: BenchmarkToSample) -> Confirmation | None:

@@ -34,6 +34,7 @@ from perfflow.model.units import format_quantity
 from perfflow.stats.paired_test import (
     CONFIRMED,
     FEW_MORE,
+    UNLIKELY,
     Interval,
     blocks_of,
     interval_of_log_means,
@@ -129,6 +130,16 @@ class Confirmation:
         """Whether they show a change in the same direction."""
         up = self.change.estimate > 0
         return self.p <= CONFIRMED and (self.before.low > 0 if up else self.before.high < 0)
+
+    @property
+    def seemed_changed(self) -> bool:
+        """Whether the pairs before exclude that there is no change."""
+        return self.before.low > 0 or self.before.high < 0
+
+    @property
+    def is_unlikely(self) -> bool:
+        """Whether more fresh pairs would hardly agree: these show no change, and exclude the one shown before."""
+        return self.p > UNLIKELY and not self.change.low <= self.before.estimate <= self.change.high
 
 
 @dataclass(frozen=True)

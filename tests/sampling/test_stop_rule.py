@@ -324,6 +324,21 @@ def test_how_long_a_confirmation_is(before: int, fresh: int, factor: float, *, e
     assert ENOUGH == 11
 
 
+@pytest.mark.parametrize(
+    ("fresh", "enough"),
+    [
+        ([1.06] * 11, True),
+        ([1.01, 0.99] * 5 + [1.0], True),  # no change, and less than what was seen
+        ([1.06] * 6 + [0.8, 1.3] * 2 + [0.8], False),  # no change either, but what was seen lies in the interval
+        ([1.002] * 11, False),  # they agree, but leave it open whether all pairs show more than the floor
+    ],
+)
+def test_noisy_pairs_do_not_give_up_a_confirmation(fresh: list[float], *, enough: bool) -> None:
+    rule = taken(rule_of(), [1.0] * 20, [1.06] * 20)
+    taken(rule, [1.0] * len(fresh), fresh, confirmation=1)
+    assert rule.has_confirmation(A, len(fresh)) is enough
+
+
 @pytest.mark.parametrize(("factor", "contradicts"), [(1.0, True), (1.2, False)])
 def test_a_confirmation_that_excludes_what_was_seen_contradicts_it(factor: float, *, contradicts: bool) -> None:
     rule = taken(rule_of(), wave(11, 0.01), wave(11, 0.01, 1.2)[::-1])
