@@ -129,10 +129,16 @@ class StepSampling:
             taken += 1
             if (self._many or kept) and taken in ANALYSES:
                 # Time to confirm what seems changed so far. What is decided waits for its layouts until the others are.
-                suspects = sum(map(self.stop_rule.changed, left))
-                confirming = CONFIRMING[0] * self._pair_seconds * min(suspects, MOST_ALONE) / 2 if self._many else 0.0
+                confirming = CONFIRMING[0] * self._seconds_to_confirm(left) if self._many else 0.0
                 follow = kept if any(map(self.stop_rule.changed, self.able(quick))) else 0.0
                 reserve = max(confirming, follow)
+
+    def _seconds_to_confirm(self, left: Sequence[BenchmarkToSample]) -> float:
+        """Return the seconds that a fresh pair of each changed one takes, alone in its processes."""
+        suspects = min(sum(map(self.stop_rule.changed, left)), MOST_ALONE)
+        # A process of few benchmarks mostly starts, which takes one benchmark as long. How long one of many starts is
+        # not known: half of its time.
+        return suspects * self._pair_seconds * (1 + min(1.0, MOST_ALONE / max(1, len(left)))) / 2
 
     def _split(
         self, benchmarks: Sequence[BenchmarkToSample], bound: float

@@ -344,6 +344,11 @@ def test_time_is_kept_to_confirm_what_is_changed_but_not_settled() -> None:
     assert len(world.events) <= 19
 
 
+def test_time_is_kept_to_confirm_each_change_that_is_not_settled() -> None:
+    world = World(lasts=0.5, noise=0.04, slower=1.1).decided("ab", START + 60.0, others=MUCH)
+    assert min(world.designs(name)["confirm"] for name in "ab") >= CONFIRMING[0]
+
+
 @pytest.mark.parametrize(
     ("noise", "slower", "took"),
     [
