@@ -130,7 +130,7 @@ class StepSampling:
             if (self._many or kept) and taken in ANALYSES:
                 # Time to confirm what seems changed so far. What is decided waits for its layouts until the others are.
                 confirming = CONFIRMING[0] * self._seconds_to_confirm(left) if self._many else 0.0
-                follow = kept if any(map(self.stop_rule.changed, self.able(quick))) else 0.0
+                follow = kept if kept and any(map(self.stop_rule.changed, self.able(quick))) else 0.0
                 reserve = max(confirming, follow)
 
     def _seconds_to_confirm(self, left: Sequence[BenchmarkToSample]) -> float:

@@ -14,7 +14,7 @@ from typing import Any
 
 from perfflow.model.criteria import Criteria
 from perfflow.model.metrics import COMPARED_STATISTICS, MEMORY, TIMES
-from perfflow.model.readings import SCHEDULES, Design
+from perfflow.model.readings import SCHEDULES, Design, Side
 from perfflow.model.result import PlannedStep
 from perfflow.model.targets import matches
 from perfflow.plan.plan import Planned
@@ -88,6 +88,8 @@ class StopRule:
         self._ends = self._total_ends = math.inf
         self._single, self._repeats, self._coarsely = True, repeats, False
         self._looked_again = False
+        self._rows: dict[str, _Rows] = {}
+        """The comparisons of each benchmark that has no sample since."""
         self.stopped: dict[str, Stop] = {}
         """Reason for which each stopped benchmark was stopped."""
 
@@ -111,6 +113,7 @@ class StopRule:
         """
         self._ends, self._total_ends = self.clock() + self._budget * len(benchmarks), total_ends
         self._single, self._coarsely = len(benchmarks) + others == 1, coarsely
+        self._rows.clear()
 
     @property
     def ends(self) -> float:
@@ -132,6 +135,10 @@ class StopRule:
     def happened(self, event: Mapping[str, Any]) -> None:
         """Add the event of a sample."""
         self._record.fold(event)
+        for name in {reading["benchmark"] for side in Side for reading in event.get(side.value, ())}:
+            self._rows.pop(name, None)
+        if self._single:
+            self._rows.clear()
 
     def decided(
         self, benchmark: BenchmarkToSample, finished: int, design: Design = Design.LOOKS, ahead: float = 0.0
@@ -150,7 +157,7 @@ class StopRule:
                 why = Stop.SETTLED
         else:
             if self._is_analysed(benchmark, finished, design):
-                rows = compared(self._record, self._criteria, self._series_of(benchmark))
+                rows = self._rows_of(benchmark)
                 why = self._why_known(benchmark, finished, rows, design)
             why = why or self._why_spent(ahead)
             if why is Stop.BUDGET and self._looks_again(benchmark):
@@ -171,7 +178,7 @@ class StopRule:
         """
         if self._goal is None or self._looked_again:
             return False
-        goal, rows = self._goal, compared(self._record, self._criteria, self._series_of(benchmark))
+        goal, rows = self._goal, self._rows_of(benchmark)
         deciding = deciding_rows(self._record, rows, self._criteria, goal)
         self._looked_again = any(is_objective and is_near(rows[key], goal) for key, is_objective in deciding.items())
         if self._looked_again:
@@ -237,7 +244,7 @@ class StopRule:
 
         This is so for a proven change beyond the concern threshold in either direction, or if a goal is reached.
         """
-        rows, identical = compared(self._record, self._criteria, self._series_of(benchmark)), self._identical()
+        rows, identical = self._rows_of(benchmark), self._identical()
         if self._goal:
             deciding = deciding_rows(self._record, rows, self._criteria, self._goal)
             return any(is_objective and is_reached(rows[key], self._goal) for key, is_objective in deciding.items())
@@ -254,7 +261,7 @@ class StopRule:
 
     def _rulings(self, benchmark: BenchmarkToSample) -> Iterator[tuple[tuple[str, str], ComparedMetric, Ruling]]:
         """Yield the inexact rows that gate with their rulings so far, whether they are confirmed or not."""
-        rows = compared(self._record, self._criteria, self._series_of(benchmark))
+        rows = self._rows_of(benchmark)
         for key in gating_rows(self._record, rows, self._criteria):
             if not rows[key].metric.exact:
                 thresholds = self._criteria.thresholds_of(*key)
@@ -262,7 +269,14 @@ class StopRule:
 
     def confirmed(self, benchmark: BenchmarkToSample) -> bool:
         """Return whether the pairs settle everything."""
-        return self._are_settled(benchmark, compared(self._record, self._criteria, self._series_of(benchmark)))
+        return self._are_settled(benchmark, self._rows_of(benchmark))
+
+    def _rows_of(self, benchmark: BenchmarkToSample) -> _Rows:
+        """Compare a benchmark, once after each sample: with many benchmarks, this takes longer than their processes."""
+        rows = self._rows.get(benchmark.name)
+        if rows is None:
+            rows = self._rows[benchmark.name] = compared(self._record, self._criteria, self._series_of(benchmark))
+        return rows
 
     def _series_of(self, benchmark: BenchmarkToSample) -> dict[tuple[str, str], MetricSeries]:
         """Return the series of a benchmark that are compared while it is measured."""
@@ -308,7 +322,7 @@ class StopRule:
 
     def _has_repeated(self, benchmark: BenchmarkToSample) -> bool:
         """Return whether both rounds gave the same figures."""
-        rows = compared(self._record, self._criteria, self._series_of(benchmark))
+        rows = self._rows_of(benchmark)
         return all(row.metric.exact for row in rows.values())
 
     def _targets_settled(self, rows: _Rows, *, values_only: bool) -> bool:

@@ -6,6 +6,7 @@ import math
 import random
 import time
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
@@ -16,13 +17,16 @@ from perfflow.execute.layouts.refusal import LayoutsRefusedError
 from perfflow.jobs.calibrate.calibrate import disturbed
 from perfflow.model.criteria import Criteria
 from perfflow.model.readings import Design, Reading, Side
+from perfflow.sampling import stop_rule
 from perfflow.sampling.pairs import BenchmarkToSample, Request, SamplingProgress, coin
 from perfflow.sampling.sampling import EXPENSIVE, FIRST_ANALYSIS, MOST_ALONE
 from perfflow.sampling.stop_rule import Stop
 from perfflow.session.steps import over_layouts
 from perfflow.session.steps.over_layouts import _Deciding
 from perfflow.stats.paired_test import CONFIRMING, ENOUGH, FEW, FEW_MORE
+from perfflow.store.record import MetricSeries, Record
 from perfflow.verdict.decide import rule
+from perfflow.verdict.gating import compared
 from tests.sampling.worlds import BOTH, MUCH, START, Readings, Together, World, plan, taken_up, without
 
 CONFIRMED = {"looks": 11, "confirm": min(CONFIRMING)}
@@ -342,6 +346,22 @@ def test_time_is_kept_to_confirm_what_is_changed_but_not_settled() -> None:
     world = World(lasts=0.5, noise=0.04, slower=1.1).decided("a", START + 20.0, others=MUCH)
     assert world.designs()["confirm"] > 0
     assert len(world.events) <= 19
+
+
+def test_a_benchmark_is_compared_once_after_each_of_its_samples(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Between two rounds of a large suite, comparisons take longer than processes.
+    seen = Counter[tuple[str, int]]()
+
+    def counted(record: Record, criteria: Criteria, series: Mapping[tuple[str, str], MetricSeries], *more: int) -> Any:
+        for (name, _), item in series.items():
+            seen[name, len(item.sides[Side.BASELINE])] += 1
+        return compared(record, criteria, series, *more)
+
+    monkeypatch.setattr(stop_rule, "compared", counted)
+    world = World(noise=0.04, slower=1.1).decided("abc", START + 60.0, others=MUCH, kept=0.3)
+    assert {name for name, _ in seen} == {"a", "b", "c"}
+    assert set(seen.values()) == {1}
+    assert world.rule.changed(world.subject("a"))
 
 
 def test_time_is_kept_to_confirm_each_change_that_is_not_settled() -> None:
