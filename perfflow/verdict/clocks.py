@@ -31,7 +31,8 @@ def timing_metric(by_metric: Mapping[str, ComparedMetric]) -> tuple[str, str]:
     """Return which of the clocks decides about a benchmark, and why.
 
     The CPU time of a program that only computes is 10 to 100 times finer than its wall time on a busy machine. It
-    is rejected if the program waits, forks or has threads, or if wall time provably changes the other way.
+    is rejected if the program waits, forks or has threads, or if wall time without waiting for a core provably changes
+    the other way.
     The latency of a service holds the load generator and the network, and hardly shows what a request costs it.
     """
     timed = {name: by_metric[name] for name in TIMES if name in by_metric}
@@ -46,7 +47,9 @@ def timing_metric(by_metric: Mapping[str, ComparedMetric]) -> tuple[str, str]:
     if not time or not cpu:
         return present[0], ""
     chosen = _of_computing(by_metric, cpu, time, uncontended)
-    if chosen[0] == "cpu" and _opposite(cpu, time):
+    # Where wall time without waiting for a core is known, waiting for a core explains the rest of wall time.
+    waiting = uncontended if uncontended and not uncontended.bounded else time
+    if chosen[0] == "cpu" and _opposite(cpu, waiting):
         return "time", "wall time provably changed in the opposite direction to CPU time"
     return chosen
 

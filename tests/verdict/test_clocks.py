@@ -116,12 +116,32 @@ UP, DOWN = (0.1, 0.2), (-0.2, -0.1)
         ("cpu", [(UP, UP), (UP, None), (None, DOWN)]),
     ],
 )
-def test_clocks_that_prove_opposite_changes(chosen: str, changes: list[tuple[Bounds | None, Bounds | None]]) -> None:
+@pytest.mark.parametrize(
+    ("figures", "waiting"),
+    [
+        ({"time": ONE, "cpu": ONE}, "time"),
+        (THREE_CLOCKS, "uncontended"),
+    ],
+)
+def test_clocks_that_prove_opposite_changes(
+    figures: Mapping[str, Samples], waiting: str, chosen: str, changes: list[tuple[Bounds | None, Bounds | None]]
+) -> None:
     for both in changes:
-        found = clocks(THREE_CLOCKS)
-        for name, bounds in zip(("cpu", "time"), both, strict=True):
+        found = clocks(figures)
+        for name, bounds in zip(("cpu", waiting), both, strict=True):
             found[name] = replace(found[name], change=Interval(sum(bounds) / 2, *bounds) if bounds else None)
         assert timing_metric(found)[0] == chosen, both
+
+
+def test_waiting_for_a_core_proves_nothing() -> None:
+    # Other programs had the cores while the old program waited for one.
+    found = clocks(THREE_CLOCKS)
+    for name, bounds in (("cpu", UP), ("uncontended", UP), ("time", DOWN)):
+        found[name] = replace(found[name], change=Interval(sum(bounds) / 2, *bounds))
+    assert timing_metric(found) == ("cpu", COMPUTES)
+    # Upper bounds of the time without waiting leave open what wall time shows.
+    found["uncontended"] = replace(found["uncontended"], bounded=True)
+    assert timing_metric(found)[0] == "time"
 
 
 # -- other clocks
