@@ -42,7 +42,7 @@ PARTS: Mapping[str, Planned] = {
     "peers": Planned(trials.peers, 25),
     "waits": Planned(trials.waits, 20),
     "record": Planned(trials.record, 120),
-    "suites": Planned(trials.suites, 2000),
+    "suites": Planned(trials.suites, 200),
     "blocks": Planned(trials.blocks, 1),
     "suites-live": Planned(trials.suites_live, 10),
     "layouts": Planned(layout_trials.unchanged, 40),

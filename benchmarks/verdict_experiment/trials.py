@@ -147,6 +147,8 @@ def suites(session: Session) -> None:
     done = {(entry["suite"], entry["factor"], entry["draw"]) for entry in session.entries if "suite" in entry}
     few = -(-session.count // 10)
     counts = {(mode, factor): few for mode in RECORDED for factor in (1.0, 1.02, 1.05)}
+    # Last, since the others are few and fast.
+    del counts["mem", 1.0]
     counts["mem", 1.0] = session.count
     with ProcessPoolExecutor() as pool:
         pending = {
