@@ -229,10 +229,6 @@ def test_the_figures_on_suites_are_those_of_the_log() -> None:
     assert f"without a change, {silent} raised an alarm" in evidence
     found, changed = (sum(entry[key] for entry in two) for key in ("found", "changed"))
     assert f"{found} of {changed:,} changes by 2% in such suites were found" in evidence
-    live = [entry for entry in LOG if "live suite" in entry]
-    noisy, found, changed = (sum(entry[key] for entry in live) for key in ("alarms", "found", "changed"))
-    assert f"Of {len(live)} such suites that were run live, {noisy} raised an alarm" in evidence
-    assert f"{found} of {changed} changes by 2% was found" in evidence
 
 
 def test_the_looks_at_pairs_with_layouts_are_simulated(tmp_path: Path) -> None:
