@@ -135,10 +135,11 @@ class StopRule:
     def happened(self, event: Mapping[str, Any]) -> None:
         """Add the event of a sample."""
         self._record.fold(event)
-        for name in {reading["benchmark"] for side in Side for reading in event.get(side.value, ())}:
-            self._rows.pop(name, None)
-        if self._single:
+        names = {reading.get("benchmark") for side in Side for reading in event.get(side.value, ())}
+        if self._single or None in names:
             self._rows.clear()
+        for name in names:
+            self._rows.pop(name, None)
 
     def decided(
         self, benchmark: BenchmarkToSample, finished: int, design: Design = Design.LOOKS, ahead: float = 0.0

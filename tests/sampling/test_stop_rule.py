@@ -286,6 +286,16 @@ def test_what_changed(factor: float, width: float, fails: float, *, changed: boo
     assert rule.fails(A) == pytest.approx(fails, abs=0.01)
 
 
+def test_readings_of_a_single_benchmark_need_no_name() -> None:
+    rule = rule_of()
+    (step,) = rule.record.planned
+    for number in range(11):
+        event = {"event": "sample", "step": step, "design": "looks", "pair": number, "first": "baseline"}
+        sides = {"baseline": [{"metric": "time", "value": 1.0}], "candidate": [{"metric": "time", "value": 1.2}]}
+        rule.happened({**event, **sides})
+    assert rule.changed(A)
+
+
 def test_exact_figures_need_no_confirmation() -> None:
     rule = taken(rule_of(), [1000.0] * 9, [1200.0] * 9, metric="heap_peak")
     assert (rule.changed(A), rule.regressed(A), rule.fails(A)) == (False, False, 0.0)
