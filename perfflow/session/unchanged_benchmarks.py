@@ -57,7 +57,13 @@ def without_unchanged(
     audited = _drawn([name for name, unchanged in settled.items() if unchanged.by == "code"], bench)
     for name, unchanged in settled.items():
         event = UnchangedBenchmark(
-            bench.planned.id, name, unchanged.by, unchanged.files, unchanged.functions, name in audited
+            bench.planned.id,
+            name,
+            unchanged.by,
+            unchanged.files,
+            unchanged.functions,
+            audited=name in audited,
+            native=unchanged.by == "code" and not recording.by_drivers,
         )
         bench.session.folder.append({"event": "unchanged", **to_json(event)})
     measured = [item for item in benchmarks if item.name not in settled]
@@ -95,13 +101,18 @@ class _Recording:
         """The lines of code of head's files; empty if not everything that is executed is known."""
         self._lines_are_known = True
 
+    @property
+    def by_drivers(self) -> bool:
+        """Whether the drivers of a suite of Python record it, not the tracer of native programs."""
+        return bool(self._tool and self._tool.can_trace and self._ids)
+
     def unchanged(self) -> Iterator[tuple[str, Unchanged]]:
         """Yield the benchmarks that cannot have changed, by their own ids ('' for a command). Raises Failure."""
         calls = {side: _prepared(self._bench, side, self._ids) for side in Side}
         same_words = words_of(calls[Side.BASELINE]) == words_of(calls[Side.CANDIDATE])
         if not same_words or any(item.first for item in calls.values()):
             return
-        if self._tool and self._tool.can_trace and self._ids:
+        if self.by_drivers:
             record = (partial(self._of_python, prepared) for prepared in calls.values())
             traces = self._bench.session.at_once(*record)
             self._note_lines_of_python(calls[Side.CANDIDATE], traces[-1])

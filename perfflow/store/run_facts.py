@@ -48,6 +48,8 @@ class UnchangedBenchmark:
     functions: int = 0
     audited: bool = field(default=False, metadata=SPARSE)
     """Whether it is timed all the same, to check the method."""
+    native: bool = field(default=False, metadata=SPARSE)
+    """Whether it is code of native programs, which lies at other addresses on the other side."""
 
 
 @dataclass(frozen=True)

@@ -40,7 +40,8 @@ def record_of_result(result: Result) -> Record:
         steps=_steps(result),
         series={key: _series(row) for key, row in measured.items()},
         unchanged={
-            (row.step, row.name): UnchangedBenchmark(row.step, row.name, row.unchanged)
+            # The result does not tell native code; what an audit did not contradict is judged as such.
+            (row.step, row.name): UnchangedBenchmark(row.step, row.name, row.unchanged, native=row.decision == "same")
             for row in result.benchmarks
             if row.unchanged
         },

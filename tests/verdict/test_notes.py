@@ -114,9 +114,9 @@ def test_what_did_not_change_or_is_not_named_needs_no_confirmation() -> None:
 # -- benchmarks that execute the same on both sides: rows without figures, and the audit of the method
 
 
-def unchanged(factor: float | None, *, by: str = "code", confirmed: bool = False) -> Result:
+def unchanged(factor: float | None, *, by: str = "code", confirmed: bool = False, **more_of_it: bool) -> Result:
     """``factor``: the change that an audit of the method shows."""
-    events: list[dict[str, Any]] = [{"event": "unchanged", "step": "b", "benchmark": "b", "by": by}]
+    events: list[dict[str, Any]] = [{"event": "unchanged", "step": "b", "benchmark": "b", "by": by, **more_of_it}]
     events[0]["audited"] = factor is not None
     for round_ in range(0 if factor is None else 1 + confirmed):
         more = {"design": Design.CONFIRM.value, "confirmation": 1} if round_ else {}
@@ -150,6 +150,14 @@ def test_a_confirmed_regression_of_the_same_code_is_an_error_of_the_method() -> 
     assert "defect of the method" in result.reason_texts[0]
     # Within the concern threshold it is none.
     assert unchanged(1.03, confirmed=True).verdict == "pass"
+
+
+def test_native_code_that_is_slower_at_another_address_is_no_error() -> None:
+    result = unchanged(1.2, confirmed=True, native=True)
+    assert (row(result).decision, result.verdict) == ("same", "pass")
+    assert judge(record_of_result(result), criteria()) == result
+    wrong = unchanged(1.2, confirmed=True)
+    assert judge(record_of_result(wrong), criteria()) == wrong
 
 
 # -- the state of cheaper techniques when a costlier one was tried
