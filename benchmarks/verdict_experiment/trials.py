@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import gzip
+import itertools
 import json
 import random
 from collections.abc import Callable, Iterator, Sequence
@@ -146,10 +147,10 @@ def suites(session: Session) -> None:
     """Replay recorded processes as suites: ``count`` of memory-bound ones without a change, a tenth of all others."""
     done = {(entry["suite"], entry["factor"], entry["draw"]) for entry in session.entries if "suite" in entry}
     few = -(-session.count // 10)
-    counts = {(mode, factor): few for mode in RECORDED for factor in (1.0, 1.02, 1.05)}
+    many = ("mem", 1.0)
+    counts = {kind: few for kind in itertools.product(RECORDED, (1.0, 1.02, 1.05)) if kind != many}
     # Last, since the others are few and fast.
-    del counts["mem", 1.0]
-    counts["mem", 1.0] = session.count
+    counts[many] = session.count
     with ProcessPoolExecutor() as pool:
         pending = {
             pool.submit(replay.suite_of, _recording(session, mode), factor, seed): (mode, factor, draw, seed)

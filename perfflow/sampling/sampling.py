@@ -136,8 +136,8 @@ class StepSampling:
     def _seconds_to_confirm(self, left: Sequence[BenchmarkToSample]) -> float:
         """Return the seconds that a fresh pair of each changed one takes, alone in its processes."""
         suspects = min(sum(map(self.stop_rule.changed, left)), MOST_ALONE)
-        # A process of few benchmarks mostly starts, which takes one benchmark as long. How long one of many starts is
-        # not known: half of its time.
+        # The start of a process may take most of its time, and then a benchmark alone takes as long as a few together.
+        # Compared with many together, it is assumed to take half as long.
         return suspects * self._pair_seconds * (1 + min(1.0, MOST_ALONE / max(1, len(left)))) / 2
 
     def _split(

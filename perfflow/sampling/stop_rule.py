@@ -135,11 +135,11 @@ class StopRule:
     def happened(self, event: Mapping[str, Any]) -> None:
         """Add the event of a sample."""
         self._record.fold(event)
-        names = {reading.get("benchmark") for side in Side for reading in event.get(side.value, ())}
-        if self._single or None in names:
+        if self._single:
+            # Its process may report benchmarks of any name.
             self._rows.clear()
-        for name in names:
-            self._rows.pop(name, None)
+        for reading in (reading for side in Side for reading in event.get(side.value, ())):
+            self._rows.pop(reading.get("benchmark", ""), None)
 
     def decided(
         self, benchmark: BenchmarkToSample, finished: int, design: Design = Design.LOOKS, ahead: float = 0.0
@@ -223,16 +223,15 @@ class StopRule:
         A change that took many pairs to prove may take as many to confirm. Where fresh pairs agree, but were so noisy
         that all pairs together prove nothing, more of them are taken too.
         """
-        rulings = [(row, ruling) for _, row, ruling in self._rulings(benchmark) if ruling.decision != "same"]
-        changed = [
-            (row, row.confirmations[-1], ruling.decision)
-            for row, ruling in rulings
-            if row.confirmations and row.confirmations[-1].seemed_changed
+        confirming = [
+            (row, ruling, row.confirmations[-1])
+            for _, row, ruling in self._rulings(benchmark)
+            if ruling.decision != "same" and row.confirmations and row.confirmations[-1].seemed_changed
         ]
-        if all(fresh.agrees and decision != "unproven" for _, fresh, decision in changed):
+        if all(fresh.agrees and ruling.decision != "unproven" for _, ruling, fresh in confirming):
             return True
-        unlikely, before = any(it.is_unlikely for _, it, _ in changed), max(row.pairs - pairs for row, _, _ in changed)
-        return pairs >= ENOUGH and (unlikely or pairs >= before)
+        unlikely = any(fresh.is_unlikely for _, _, fresh in confirming)
+        return pairs >= ENOUGH and (unlikely or pairs >= max(row.pairs - pairs for row, _, _ in confirming))
 
     def contradicted(self, benchmark: BenchmarkToSample) -> Confirmation | None:
         """Return a confirmation of which the interval excludes that of the pairs before, None if there is none."""

@@ -30,10 +30,10 @@ _ON_A_CUT = 0.005
 def timing_metric(by_metric: Mapping[str, ComparedMetric]) -> tuple[str, str]:
     """Return which of the clocks decides about a benchmark, and why.
 
-    The CPU time of a program that only computes is 10 to 100 times finer than its wall time on a busy machine. It
-    is rejected if the program waits, forks or has threads, or if wall time without waiting for a core provably changes
-    the other way.
-    The latency of a service holds the load generator and the network, and hardly shows what a request costs it.
+    The CPU time of a program that only computes is 10 to 100 times finer than its wall time on a busy machine. It is
+    rejected if the program waits, forks or has threads, or if wall time without waiting for a core provably changes the
+    other way. The latency of a service holds the load generator and the network, and hardly shows what a request costs
+    it.
     """
     timed = {name: by_metric[name] for name in TIMES if name in by_metric}
     # A clock that one side lacks (`uncontended` of a program that now uses threads) cannot show the difference.

@@ -133,12 +133,12 @@ class Confirmation:
 
     @property
     def seemed_changed(self) -> bool:
-        """Whether the pairs before exclude that there is no change."""
+        """Whether the interval of the pairs before excludes 0."""
         return self.before.low > 0 or self.before.high < 0
 
     @property
     def is_unlikely(self) -> bool:
-        """Whether more fresh pairs would hardly agree: these show no change, and exclude the one shown before."""
+        """Whether more fresh pairs would hardly agree: these prove nothing, and exclude the change shown before."""
         return self.p > UNLIKELY and not self.change.low <= self.before.estimate <= self.change.high
 
 
