@@ -17,6 +17,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import reduce
+from itertools import pairwise
 from operator import mul
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -398,10 +399,12 @@ def tick_of(sides: Sequence[Sequence[Reading]], dimension: Dimension) -> float:
 
 def _shown_step(values: Sequence[float]) -> float:
     """Return the largest step of which all values are multiples; 0 without ties or without different values."""
-    distinct = sorted(set(values))
+    noise = 1e-9 * max(map(abs, values))
+    ordered = sorted(values)
+    # Differences of a clock's floats are equal except for noise. If all values are, their step is unknown.
+    distinct = [ordered[0], *(value for before, value in pairwise(ordered) if value - before > noise)]
     if len(distinct) < _DIFFERENT or len(values) - len(distinct) < _TIES:
         return 0.0
-    noise = 1e-9 * max(map(abs, distinct))
     return reduce(lambda a, b: _common_divisor(a, b, noise), map(abs, distinct))
 
 

@@ -24,6 +24,9 @@ def readings(values: list[float], tick: float = 0.0) -> list[Reading]:
     return [Reading("time", value, tick=tick) for value in values]
 
 
+_STARTS = [1.0, 2.0, 70.0, 900.0]
+
+
 @pytest.mark.parametrize(
     ("values", "tick"),
     [
@@ -34,6 +37,9 @@ def readings(values: list[float], tick: float = 0.0) -> list[Reading]:
         *(([1.2] * 6, 0.0), ([1.2, 1.3, 1.4, 1.5, 1.6], 0.0), ([1.2, 1.3], 0.0), ([0.0] * 6, 0.0), ([], 0.0)),
         ([1.20001, 1.30013, 1.20001, 1.41207, 1.30013], 0.0),
         ([1.001, 1.002, 1.001, 1.003, 1.002], 0.0),
+        # Differences of a clock's floats: one value, and values in steps of 1 μs.
+        ([after - before for before, after in zip(_STARTS, [1.0107, 2.0107, 70.0107, 900.0107], strict=True)], 0.0),
+        ([after - before for before, after in zip(_STARTS, [1.021, 2.021, 70.023, 900.023], strict=True)], 0.001),
     ],
 )
 def test_the_step_of_values(values: list[float], tick: float) -> None:
