@@ -27,10 +27,13 @@ _LOOKS = {"c": 15, "rust": 7}
 
 
 def gate(project: Project, sides: Sides, layouts: str | int, seed: int) -> Entry:
-    """`perfflow gate` on the base commit and a head: whether it calls a time changed, and by more than 5%."""
+    """`perfflow gate` on the base commit and a head: whether it calls a time changed, and by more than 5%.
+
+    ``--all``: without it, a gate knows that these edits leave the machine code as it is, and times nothing.
+    """
     with tempfile.TemporaryDirectory() as folder:
         file = workflow_file(project.program, layouts)
-        options = ["gate", file, "--base", sides.base, "--head", sides.head, "--json", "--seed", str(seed)]
+        options = ["gate", file, "--base", sides.base, "--head", sides.head, "--all", "--json", "--seed", str(seed)]
         done, seconds = live.run([*options, "--out", str(Path(folder) / "run")], project.root, project.cache)
     rows = [row for row in json.loads(done.stdout)["benchmarks"] if row["gating"] and row["metric"] in TIMES]
     told = [row for row in rows if row["decision"] in live.CHANGED]
