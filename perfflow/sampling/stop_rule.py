@@ -13,7 +13,7 @@ from enum import StrEnum
 from typing import Any
 
 from perfflow.model.criteria import Criteria
-from perfflow.model.metrics import COMPARED_STATISTICS, MEMORY, TIMES
+from perfflow.model.metrics import COMPARED_STATISTICS, MEMORY, METRICS, TIMES
 from perfflow.model.readings import SCHEDULES, Design, Side
 from perfflow.model.result import PlannedStep
 from perfflow.model.targets import matches
@@ -25,7 +25,7 @@ from perfflow.verdict import targets
 from perfflow.verdict.acceptance import Goal, clear, deciding_rows, is_near, is_reached
 from perfflow.verdict.comparison import REPEATS, ComparedMetric, Confirmation
 from perfflow.verdict.decide import Ruling, rule, rule_unconfirmed, settled, worse_of
-from perfflow.verdict.gating import choose_rows, compared, gating_rows
+from perfflow.verdict.gating import choose_rows, compared, gating_rows, two_trees
 
 BUDGET = 20.0
 """Default budget of one benchmark (s)."""
@@ -61,13 +61,14 @@ class StopRule:
         goal: Goal | None = None,
         *,
         repeats: bool = False,
+        trees: Mapping[str, Any] | None = None,
     ) -> None:
         """Create the rule of one step.
 
         budget: for one benchmark (s). identical: returns whether both sides execute the same files, once both have run.
         goal: of the optimize stage; measuring stops when it is clear whether the candidate is kept, and targets are
         checked later, on the kept candidates. repeats: figures should be the same in every run, so two rounds are
-        enough if they agree.
+        enough if they agree. trees: what the result tells of the trees of the run; memory is judged between two of them.
         """
         self._goal = goal
         self._criteria, self._budget, self._identical, self.clock = criteria, budget, identical, clock
@@ -79,12 +80,15 @@ class StopRule:
             role=role,
             benchmark=planned.benchmark,
             metric=planned.step.metric,
+            in_one_tree=bool(planned.step.candidate or planned.step.variants),
         )
-        self._record = Record(planned={planned.id: step})
-        # The report compares all metrics of a benchmark; between rounds only these are compared, to save time.
+        self._record = Record(planned={planned.id: step}, trees=dict(trees or {}))
+        # The report compares all metrics of a benchmark. Between rounds, those that cannot gate are left out to save
+        # time. What can gate has its part of the false alarms, and leaves less of them to the others.
         targeted = (target.metric.name for target in criteria.targets)
         objectives = (metric for _, metric in goal.objectives) if goal else ()
-        self._telling = {*TIMES, "main_share", "turns", *targeted, *objectives, planned.step.metric}
+        memory = MEMORY if two_trees(self._record) else ()
+        self._telling = {*TIMES, *memory, "main_share", "turns", *targeted, *objectives, planned.step.metric}
         self._ends = self._total_ends = math.inf
         self._single, self._repeats, self._coarsely = True, repeats, False
         self._looked_again = False
@@ -283,7 +287,11 @@ class StopRule:
         # The single benchmark of a step may report benchmarks of any name.
         own = {key: item for key, item in self._record.series.items() if self._single or key[0] == benchmark.name}
         timed = {name for name, metric in own if metric in TIMES}
-        return {key: series for key, series in own.items() if key[0] not in timed or key[1] in self._telling}
+        return {
+            key: series
+            for key, series in own.items()
+            if key[0] not in timed or key[1] in self._telling or key[1] not in METRICS
+        }
 
     def _are_settled(self, benchmark: BenchmarkToSample, rows: _Rows) -> bool:
         goal = self._goal

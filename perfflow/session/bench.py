@@ -175,7 +175,13 @@ class Bench:
         self._own_code = OwnCode(self.session, self.run)
         criteria, goal = self.session.context.plan.criteria, self.session.goal
         stop_rule = StopRule(
-            criteria, self.planned, self.budget, lambda: self.identical, goal=goal, repeats=self.deterministic
+            criteria,
+            self.planned,
+            self.budget,
+            lambda: self.identical,
+            goal=goal,
+            repeats=self.deterministic,
+            trees=self.session.tree_facts,
         )
         self.sampling = StepSampling(
             self.planned.id,

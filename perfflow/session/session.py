@@ -230,6 +230,8 @@ class RunSession:
     """The noise of the machine, None before the check."""
     contexts: Mapping[Side, TreeContext] = field(default_factory=dict)
     """The trees of both sides if two are compared, else empty: both sides use ``context``."""
+    tree_facts: Mapping[str, Any] = field(default_factory=dict)
+    """What the result tells of the trees of this run; empty in a nested session."""
     trees: TreeWork | None = None
     """The job in other trees, if candidates are tried or base and head are compared."""
     differ: Differ | None = None
@@ -273,7 +275,7 @@ class RunSession:
     def nested(self, context: TreeContext, folder: EventStore, progress: Progress) -> RunSession:
         """Return a session for steps that run in another tree for one step of this run."""
         # `built` describes the trees of the run, not this one.
-        inside = replace(self, contexts={}, earlier=Earlier(), trees=None, built={})
+        inside = replace(self, contexts={}, tree_facts={}, earlier=Earlier(), trees=None, built={})
         return replace(inside, context=context, folder=folder, progress=progress)
 
     def tree_context_of(self, side: Side) -> TreeContext:

@@ -10,7 +10,9 @@ from typing import Any, cast
 import pytest
 
 from perfflow.model.criteria import Criteria, MemoryThresholds
+from perfflow.model.metrics import Better, Metric
 from perfflow.model.readings import SCHEDULES, Design
+from perfflow.model.units import Dimension
 from perfflow.sampling.pairs import BenchmarkToSample
 from perfflow.sampling.stop_rule import ALONE, Stop, StopRule
 from perfflow.stats.paired_test import ENOUGH, Looks
@@ -374,3 +376,30 @@ TWO = Goal((("a", "time"), ("b", "time")), GUARDS)
 )
 def test_what_may_be_an_accident_of_code_layout(factors: Any, goal: Goal | None, rests: bool) -> None:
     assert several(rule_of(goal=goal), factors).rests_on_layout(A) is rests
+
+
+# -- the false alarms that the rows of a benchmark share
+
+TREES = {side.value: {"kind": "revision", "revision": side.value} for side in BOTH}
+BEYOND_ACTION = [0.01, 0.02, -0.03, *[0.3] * 8]
+"""Logarithms above 10% of eleven pairs; by chance, 5 of 1024 choices of signs are as far from none."""
+
+
+@pytest.mark.parametrize(
+    ("trees", "other", "settled"),
+    [
+        *[(TREES, "rss", False), (TREES, "own", False), (TREES, "instructions", True)],
+        *[({}, "rss", True), ({}, "own", False)],
+    ],
+)
+def test_what_may_gate_has_its_part_of_the_false_alarms_while_measuring(
+    trees: Mapping[str, Any], other: str, settled: bool
+) -> None:
+    planned = plan().steps[0]
+    reads = replace(planned, step=planned.step.model_copy(update={"uses": "run"}))
+    own = criteria(metrics=[Metric("own", Dimension.BYTES, Better.LOWER)])
+    rule = StopRule(own, reads, math.inf, trees=trees)
+    rule.start([A], others=1)
+    taken(rule, wave(11, 0.1, 1e8), wave(11, 0.1, 1e8)[::-1], metric=other)
+    taken(rule, [1.0] * 11, [1.1 * math.exp(excess) for excess in BEYOND_ACTION])
+    assert rule.decided(A, 11) is settled

@@ -24,7 +24,6 @@ from perfflow.model.result import Expected, Result
 from perfflow.model.tree_facts import tree_of
 from perfflow.plan.groups import Benchmarks, Group, Shard, shard_of, sharded
 from perfflow.plan.plan import Plan, Planned, building_steps, draws_layouts, stage_plan
-from perfflow.session import session
 from perfflow.session.compared_trees import require_complete
 from perfflow.session.known_names import KnownNames
 from perfflow.session.open_workflow import Opened, own_template, select
@@ -43,6 +42,7 @@ from perfflow.session.session import (
     pausing,
     shard_of_run,
     step_event,
+    trees_of_run,
     undecided_rows,
     users_tree,
 )
@@ -163,7 +163,7 @@ def run_trees(
     Raises UserError if there is no repository or no such revision, if a tree would lack a file that a step starts, and
     if ``base`` is given for a resumed run that does not compare trees.
     """
-    before = session.trees_of_run(resume) if resume else {}
+    before = trees_of_run(resume) if resume else {}
     if _are_two(before):
         return _resumed_trees(opened, before, base, overlay)
     if base is not None and resume is not None:
@@ -532,6 +532,7 @@ def _begun(chosen: _Chosen, request: RunRequest, folder: RunFolder, progress: Pr
         folder.append(opening | {"expected": expected})
     measuring = [item for item in opened.plan.steps if item.id in steps and item.role is Role.MEASURE]
     session = RunSession(context, folder, progress, performer_of, request.lock_timeout)
+    session.tree_facts = trees_of_run(folder.path)
     session.deadline = Deadline(request.budget, lambda: session.waits.seconds)
     # A run without checks and without a gate has nothing to do after measuring.
     follows = chosen.is_gate or any(item.role is Role.CHECK and item.id in steps for item in opened.plan.steps)
