@@ -289,15 +289,25 @@ class StepSampling:
         return any(self.is_recalled(item, self.next_number([item]), single=False) for item in benchmarks)
 
     def _confirm_few(self, benchmarks: Sequence[BenchmarkToSample], ends: float, number: int) -> None:
-        """Take two more blocks of expensive benchmarks in turn, if there is time for them."""
-        self._confirmation = number
-        for place, benchmark in enumerate(benchmarks, 1):
-            self._place = place, len(benchmarks)
-            runs = self._numbered[benchmark.name] // len(benchmark.sides)
-            recalled = self.is_recalled(benchmark, self._numbered[benchmark.name], single=True)
-            if recalled or self._clock() + self._seconds_of_confirmation(benchmark) <= ends:
-                for done in (runs, runs + FEW_MORE):
-                    self._take(self._scheduler.random_block(benchmark, FEW_MORE, done), Design.FEW)
+        """Take two more blocks of each expensive benchmark, if there is time for both, and then one at a time.
+
+        They go on until the fresh runs confirm its change or will hardly do so.
+        """
+        self._confirmation, left, fresh, blocks = number, list(benchmarks), 0, 2
+        while left:
+            taken = []
+            for place, benchmark in enumerate(left, 1):
+                self._place = place, len(left)
+                begun = self._numbered[benchmark.name]
+                seconds = self._seconds_of_confirmation(benchmark) * blocks / 2
+                if self.is_recalled(benchmark, begun, single=True) or self._clock() + seconds <= ends:
+                    done = begun // len(benchmark.sides)
+                    for block in range(blocks):
+                        turns = self._scheduler.random_block(benchmark, FEW_MORE, done + block * FEW_MORE)
+                        self._take(turns, Design.FEW)
+                    taken.append(benchmark)
+            fresh, blocks = fresh + blocks * FEW_MORE, 1
+            left = [item for item in self.able(taken) if not self.stop_rule.has_confirmation(item, fresh)]
         self._confirmation = 0
 
     def _warm_up(self, benchmarks: Iterable[BenchmarkToSample], design: Design) -> None:

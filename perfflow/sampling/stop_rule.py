@@ -68,7 +68,8 @@ class StopRule:
         budget: for one benchmark (s). identical: returns whether both sides execute the same files, once both have run.
         goal: of the optimize stage; measuring stops when it is clear whether the candidate is kept, and targets are
         checked later, on the kept candidates. repeats: figures should be the same in every run, so two rounds are
-        enough if they agree. trees: what the result tells of the trees of the run; memory is judged between two of them.
+        enough if they agree. trees: what the result tells of the trees of the run; between two of them, memory
+        is judged.
         """
         self._goal = goal
         self._criteria, self._budget, self._identical, self.clock = criteria, budget, identical, clock

@@ -14,7 +14,9 @@ from perfflow.model.result import Attribution, Result
 from perfflow.report.page import page_of
 from perfflow.session.attribution import profiler_calls
 from perfflow.session.attribution.function_costs import region_of
+from perfflow.session.attribution.profiler_calls import ProfilingEffort
 from perfflow.session.steps import profile
+from perfflow.tools import registry
 from tests.long import rest_long
 from tests.session.project import Project, flow, row, step
 
@@ -120,6 +122,17 @@ def test_a_region_of_a_functions_exact_name_comes_before_globs() -> None:
     assert region_of("vec::operator*(vec const&)", regions) == "times"
     assert region_of("example.org/hash.Sum256", regions) == "go"
     assert region_of("T>::sort_by", {"slices": "<[T]>::sort_by"}) == ""
+
+
+def test_a_suite_of_which_a_process_may_run_much_longer_is_first_recorded_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(profiler_calls, "PROFILING_SECONDS", 20.0)
+    monkeypatch.setattr(profiler_calls, "SAMPLES", 2000)
+    perf = registry.find("perf")
+    assert perf
+    assert profiler_calls.effort_for(perf, 1.0, 199) == ProfilingEffort(calls=6, runs=2, frequency=199)
+    assert profiler_calls.effort_for(perf, 1.0, 199, of_suite=True) == ProfilingEffort(calls=6, runs=1, frequency=199)
+    # The time of that call tells how many there is time for.
+    assert [profiler_calls.calls_of(seconds) for seconds in (0.0, 3.3, 4.1, 8.0, 60.0)] == [6, 6, 4, 3, 3]
 
 
 @PERF

@@ -202,6 +202,16 @@ def test_a_change_that_few_runs_of_many_benchmarks_prove_is_confirmed_by_fresh_o
     assert not any("confirmation" in item for item in calm.events)
 
 
+def test_fresh_runs_go_on_until_they_confirm_a_change_or_hardly_will() -> None:
+    world = World(lasts=4.0, noise=0.25, slower=1.3).decided(names := "abc", others=MUCH)
+    # Six of each would have confirmed none.
+    assert [(item.pairs, item.agrees) for name in names for item in world.row(name).confirmations] == [
+        (4 * FEW_MORE, True),
+        (4 * FEW_MORE, False),
+        (4 * FEW_MORE, True),
+    ]
+
+
 def test_fresh_runs_are_taken_only_if_there_is_time_for_all_of_them() -> None:
     # There is time for the warm-up and the first runs, but not for the fresh ones.
     world = World(lasts=4.0, slower=1.5).decided("a", START + 8.0 + FEW * 8.0 + 20.0, others=MUCH)
@@ -249,6 +259,7 @@ def test_hardly_any_gate_of_slow_benchmarks_alarms() -> None:
         *[((4.0, 0.02, 1.03), names, 0, (1, 11, 14)) for names in ("a", "ab")],
         # A confirmation of few runs.
         ((4.0, 0.05, 1.5, 200.0), "ab", MUCH, (9, 12, 21, 25)),
+        ((4.0, 0.25, 1.5), "a", MUCH, (30, 41, 43)),
     ],
 )
 def test_the_rest_is_taken_as_it_would_have_been(world: Any, names: str, others: int, cuts: tuple[int, ...]) -> None:

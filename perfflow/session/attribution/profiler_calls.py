@@ -238,7 +238,10 @@ _FREQUENCIES = ((0.5, 4999), (10.0, 997), (math.inf, 197))
 _OF_A_SUITE = 1.0
 """Shortest assumed run (s) of a suite's process with a single benchmark."""
 _FIRST_OF_A_SUITE, _MOST_OF_A_SUITE = 199, 997
-"""Samples per second of the first recording of a suite, because its process may run much longer, and of the others."""
+"""Samples per second of the first recording of a suite, because its process may run much longer, and of the others.
+
+The first one is of a single run for the same reason.
+"""
 _LEAST_RATE = 97
 """Samples per second below which a rate is not lowered."""
 _MOST_RUNS = 200
@@ -260,16 +263,27 @@ _UNKNOWN = Profiler(method=ProfilingMethod.SAMPLED_TIME)
 """Used for an adapter that declares no profiler."""
 
 
-def effort_for(tool: Adapter, seconds: float, frequency: int | None = None) -> ProfilingEffort:
-    """Return the effort for a program that runs ``seconds``; ``frequency`` is the one in the workflow, if any."""
+def calls_of(seconds: float) -> int:
+    """Return the calls of each side that there is time for if one takes ``seconds``, at least LEAST_CALLS."""
+    return max(LEAST_CALLS, min(CALLS, int(PROFILING_SECONDS / max(seconds, 1e-3))))
+
+
+def effort_for(
+    tool: Adapter, seconds: float, frequency: int | None = None, *, of_suite: bool = False
+) -> ProfilingEffort:
+    """Return the effort for a program that runs ``seconds``; ``frequency`` is the one in the workflow, if any.
+
+    ``of_suite``: the process of a suite may run much longer, so its first call runs it once.
+    """
     chosen = frequency or next(rate for limit, rate in _FREQUENCIES if seconds <= limit)
     profiler = tool.profiler or _UNKNOWN
     if profiler.method is ProfilingMethod.CALLS:
         return ProfilingEffort(max(1, min(TRACED, int(PROFILING_SECONDS / max(seconds, 1e-3)))), 1, chosen)
-    calls = max(LEAST_CALLS, min(CALLS, int(PROFILING_SECONDS / max(seconds, 1e-3))))
+    calls = calls_of(seconds)
     wanted = SAMPLES / calls / max(seconds * chosen, 1e-9)
     affordable = PROFILING_SECONDS / calls / max(seconds, 1e-3)
-    return ProfilingEffort(calls, max(1, math.ceil(min(wanted, affordable))) if profiler.repeats else 1, chosen)
+    repeated = profiler.repeats and not of_suite
+    return ProfilingEffort(calls, max(1, math.ceil(min(wanted, affordable))) if repeated else 1, chosen)
 
 
 @contextmanager
@@ -322,19 +336,13 @@ class ProfilerCalls:
         sides = self._session.sides_of(self._subject.source)
         if self._profiler.method is ProfilingMethod.COUNTS and self._count(sides, seconds):
             return
-        # A suite reports the time of one iteration, but its process runs many of them.
-        seconds = max(seconds, _OF_A_SUITE) if self._subject.only else seconds
-        options = self._declared.step.with_
-        given_rate = next(
-            (int(options[key]) for key in ("frequency", "rate") if str(options.get(key, "")).isdecimal()), None
-        )
         # One call is enough if the profiler counts, or if there is one tree, since functions are then not compared.
         many = not self._tool.deterministic and bool(self._session.contexts)
-        rate = given_rate or (_FIRST_OF_A_SUITE if self._subject.only else None)
-        effort = effort_for(self._tool, seconds, rate) if many else ProfilingEffort(1, 1, given_rate or 0)
+        effort = self._first_effort(seconds) if many else ProfilingEffort(1, 1, self._given_rate or 0)
         taken: dict[Side, list[str]] = {side: [] for side in sides}
         last: dict[Side, tuple[ReadyProcess, Parsed]] = {}
-        number, ends = 0, min(self._ends, time.monotonic() + PROFILING_SECONDS * len(sides))
+        number, began = 0, time.monotonic()
+        ends = min(self._ends, began + PROFILING_SECONDS * len(sides))
         while not number or time.monotonic() < (self._ends if number < effort.calls else ends):
             if number >= effort.calls and not (many and self._wants_more(sides)):
                 break
@@ -356,9 +364,8 @@ class ProfilerCalls:
                 if effort.calls > 1 and recording.is_file():
                     taken[side].append(recording.read_text(encoding="utf-8", errors="replace"))
             number += 1
-            effort = replace(effort, runs=self._runs(sides, effort, number))
-            if not given_rate and self._is_sampling:
-                effort = replace(effort, frequency=self._frequency(sides, effort, number))
+            if self._is_sampling:
+                effort = self._adjusted(sides, effort, number, (time.monotonic() - began) / len(sides) / number)
         for side, (prepared, parsed) in last.items():
             self._keep(prepared, self._together(prepared, parsed, taken[side]), sides)
 
@@ -409,6 +416,27 @@ class ProfilerCalls:
     def _wants_more(self, sides: Sequence[Side]) -> bool:
         """Return whether a side has too few samples, for example because the program waited for a core when timed."""
         return self._is_sampling and min(self.costs.samples(side) for side in sides) < SAMPLES
+
+    @property
+    def _given_rate(self) -> int | None:
+        """Samples per second in the workflow, if it has a number of them."""
+        options = self._declared.step.with_
+        return next((int(options[key]) for key in ("frequency", "rate") if str(options.get(key, "")).isdecimal()), None)
+
+    def _first_effort(self, seconds: float) -> ProfilingEffort:
+        if not self._subject.only:
+            return effort_for(self._tool, seconds, self._given_rate)
+        # A suite reports the time of one iteration, but its process runs many of them.
+        rate = self._given_rate or _FIRST_OF_A_SUITE
+        return effort_for(self._tool, max(seconds, _OF_A_SUITE), rate, of_suite=True)
+
+    def _adjusted(self, sides: Sequence[Side], effort: ProfilingEffort, done: int, seconds: float) -> ProfilingEffort:
+        """Return the effort of the next calls. ``seconds``: how long one of the calls so far took."""
+        calls = effort.calls
+        if self._subject.only and done == 1:
+            calls = min(calls, calls_of(seconds))
+        frequency = self._given_rate or self._frequency(sides, effort, done)
+        return ProfilingEffort(calls, self._runs(sides, effort, done), frequency)
 
     def _runs(self, sides: Sequence[Side], effort: ProfilingEffort, done: int) -> int:
         """Return the runs of the program per remaining call, estimated from the samples so far."""
