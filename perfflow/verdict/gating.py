@@ -2,8 +2,8 @@
 
 - ``choose_rows`` and ``gating_rows`` choose the rows; ``thresholds_for`` returns their thresholds.
 - ``compared`` compares all rows of a run. The gating rows of a benchmark share its allowance for false alarms.
-- ``memory_has_grown`` is for memory metrics without a target or guard: it detects proven growth that is large enough to
-  matter.
+- ``memory_rows`` chooses memory metrics without a target or guard: those with growth that is large enough to matter,
+  proven (``memory_has_grown``) or not yet.
 - ``confirmed_scenarios`` checks changes of synthetic benchmarks against the realistic benchmarks that ``confirm`` them.
   A synthetic benchmark measures one thing in isolation, and may show a change that no user notices. If it changed by
   more than the concern threshold, the realistic benchmarks that confirm it are checked. A realistic benchmark that
@@ -29,7 +29,7 @@ from perfflow.stats.paired_test import FEW
 from perfflow.store.record import MetricSeries, Record
 from perfflow.verdict.clocks import OtherClocks, timing_metric, witnesses
 from perfflow.verdict.comparison import ComparedMetric, compare, source_of
-from perfflow.verdict.decide import rule
+from perfflow.verdict.decide import rule, rule_unconfirmed, worse_of
 from perfflow.verdict.targets import names_by_metric
 
 Key = tuple[str, str]
@@ -93,7 +93,7 @@ def choose_rows(
     for key in guarded_rows(record, comparisons, record.run.guard or ()):
         chosen_rows.setdefault(key, WhyGating(GatesBy.GUARD, "is guarded"))
     for key in memory_rows(record, comparisons, criteria):
-        chosen_rows.setdefault(key, WhyGating(GatesBy.MEMORY, "memory grew"))
+        chosen_rows.setdefault(key, WhyGating(GatesBy.MEMORY, "memory grew, or seems to have grown"))
     chosen_rows = {key: why for key, why in chosen_rows.items() if why.by == GatesBy.TARGET or key not in same_as}
     stored = {key for key in chosen_rows if record.series[key].design == Design.UNPAIRED}
     leading = {
@@ -140,7 +140,7 @@ def _one_measurement(record: Record, comparisons: Iterable[Key]) -> dict[Key, st
 
 
 def memory_rows(record: Record, comparisons: Mapping[Key, ComparedMetric], criteria: Criteria) -> list[Key]:
-    """Return the memory rows of a comparison of two trees that are proven to have grown by enough to matter."""
+    """Return the memory rows of a comparison of two trees that grew by enough to matter, or seem to have grown so."""
     if not two_trees(record):
         return []
     return [
@@ -150,7 +150,10 @@ def memory_rows(record: Record, comparisons: Mapping[Key, ComparedMetric], crite
         and criteria.memory_of(key[0]) is not None
         and not record.plan_of(item.step).in_one_tree
         and not any(reading.at_most for reading in record.series[key].readings(Side.CANDIDATE))
-        and memory_has_grown(item, criteria.thresholds_of(*key))
+        and (
+            memory_has_grown(item, thresholds := criteria.thresholds_of(*key))
+            or _seems_grown(item, record.series[key], criteria, thresholds)
+        )
     ]
 
 
@@ -326,10 +329,26 @@ LEAST_BYTES = 2**20
 
 def memory_has_grown(item: ComparedMetric, thresholds: Thresholds) -> bool:
     """Return whether memory is proven to have grown, exactly or by more than ``LEAST_BYTES``."""
-    if rule(item, thresholds, identical=False).decision != "regressed" or not item.baseline or not item.candidate:
+    return rule(item, thresholds, identical=False).decision == "regressed" and _by_enough(item)
+
+
+def _by_enough(item: ComparedMetric) -> bool:
+    if not item.baseline or not item.candidate:
         return False
     in_bytes = item.metric.dimension is Dimension.BYTES
     return item.metric.exact or not in_bytes or item.candidate.value - item.baseline.value > LEAST_BYTES
+
+
+def _seems_grown(item: ComparedMetric, series: MetricSeries, criteria: Criteria, thresholds: Thresholds) -> bool:
+    """Return whether memory seems to have grown by more than ``concern``, and more samples will tell.
+
+    It would be proven with all false alarms that its benchmark may raise, or if it needed no confirmation. Its part of
+    them is so small that the first eleven pairs prove nothing.
+    """
+    is_known = item.metric.exact or item.change is None or not all(fresh.agrees for fresh in item.confirmations)
+    if is_known or worse_of(item).estimate <= thresholds.concern or not _by_enough(item):
+        return False
+    return rule_unconfirmed(compare(series, criteria), thresholds, identical=False).decision == "regressed"
 
 
 def memory_concerns(rows: Iterable[Benchmark], criteria: Criteria) -> Iterator[Benchmark]:

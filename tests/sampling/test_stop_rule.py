@@ -34,12 +34,14 @@ def taken(
     name: str = "a",
     metric: str = "time",
     confirmation: int = 0,
+    many: bool = False,
 ) -> StopRule:
     (step,) = rule.record.planned
     for number, value in enumerate(baseline):
         design = Design.CONFIRM if confirmation else Design.LOOKS
         event: dict[str, Any] = {"event": "sample", "step": step, "design": design.value, "pair": number}
         event |= {"confirmation": confirmation} if confirmation else {}
+        event |= {"many": many}
         event |= {"first": "baseline", "baseline": [{"metric": metric, "value": value, "benchmark": name}]}
         if candidate is not None:
             event["candidate"] = [{"metric": metric, "value": candidate[number], "benchmark": name}]
@@ -403,3 +405,37 @@ def test_what_may_gate_has_its_part_of_the_false_alarms_while_measuring(
     taken(rule, wave(11, 0.1, 1e8), wave(11, 0.1, 1e8)[::-1], metric=other)
     taken(rule, [1.0] * 11, [1.1 * math.exp(excess) for excess in BEYOND_ACTION])
     assert rule.decided(A, 11) is settled
+
+
+def gate_rule(trees: Mapping[str, Any]) -> StopRule:
+    """Return the rule of a step that runs one command in two trees."""
+    planned = plan().steps[0]
+    rule = StopRule(
+        Criteria(), replace(planned, step=planned.step.model_copy(update={"candidate": None})), math.inf, trees=trees
+    )
+    rule.start([A], others=1)
+    return rule
+
+
+@pytest.mark.parametrize(("trees", "grown", "ends"), [(TREES, 1.5, 15), (TREES, 1.04, 11), ({}, 1.5, 11)])
+def test_memory_that_seems_to_have_grown_is_measured_until_it_is_proven(
+    trees: Mapping[str, Any], grown: float, ends: int
+) -> None:
+    for pairs in (11, 15):
+        rule = gate_rule(trees)
+        # Its part of the false alarms is so small because two more clocks have a part.
+        for clock in ("cpu", "uncontended", "time"):
+            taken(rule, wave(pairs, 0.001), wave(pairs, 0.001)[::-1], metric=clock)
+        taken(rule, wave(pairs, 0.001, 1e8), wave(pairs, 0.001, 1e8 * grown), metric="rss")
+        assert rule.decided(A, pairs) is (pairs >= ends)
+
+
+def test_among_many_benchmarks_memory_that_seems_to_have_grown_is_confirmed() -> None:
+    rule = gate_rule(TREES)
+    for confirmation in (0, 1):
+        for metric, base, grown in (("rss", 1e8, 1.5), ("time", 1.0, 1.0)):
+            before, after = wave(15, 0.001, base), wave(15, 0.001, base * grown)[::-1]
+            taken(rule, before, after, metric=metric, confirmation=confirmation, many=True)
+        assert rule.changed(A)
+        assert rule.fails(A) == pytest.approx(0.5, abs=0.01)
+    assert rule.has_confirmation(A, 15)
