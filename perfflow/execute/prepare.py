@@ -103,7 +103,7 @@ class ReadyProcess:
 def sides_of(context: TreeContext, planned: Planned) -> tuple[Side, ...]:
     """Return both sides if the step, or the step it watches, compares two commands, settings, variants or cells."""
     source = context.plan.by_id[planned.watches] if planned.watches else planned
-    two = source.step.candidate or source.step.variants or planned.step.candidate or planned.step.variants
+    two = source.in_one_tree or planned.in_one_tree
     cells = source.against and compares_cells(context)
     return (Side.BASELINE, Side.CANDIDATE) if two or cells else (Side.BASELINE,)
 

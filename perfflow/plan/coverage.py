@@ -147,7 +147,7 @@ def _is_compared(plan: Plan, able: list[Planned]) -> bool:
     """Return whether one of the steps compares two sides, or candidates of the workflow are compared with its code."""
     if any(item.role in (Role.CANDIDATE, Role.COMPARE) for item in plan.steps):
         return True
-    return any(item.step.candidate or item.step.variants or item.against for item in able)
+    return any(item.in_one_tree or item.against for item in able)
 
 
 def _is_per_operation(item: Planned, plan: Plan) -> bool:

@@ -91,6 +91,11 @@ class Planned:
         alone = self.step.benchmark is None and names_its_own_benchmarks(self.step)
         return "*" + suffix(self.cell) if alone else self.benchmark
 
+    @property
+    def in_one_tree(self) -> bool:
+        """Whether it compares two commands, settings or variants in one tree, also in a gate."""
+        return bool(self.step.candidate or self.step.variants)
+
 
 @dataclass(frozen=True)
 class Plan:

@@ -68,8 +68,8 @@ class StopRule:
         budget: for one benchmark (s). identical: returns whether both sides execute the same files, once both have run.
         goal: of the optimize stage; measuring stops when it is clear whether the candidate is kept, and targets are
         checked later, on the kept candidates. repeats: figures should be the same in every run, so two rounds are
-        enough if they agree. trees: what the result tells of the trees of the run; between two of them, memory
-        is judged.
+        enough if they agree. trees: the `trees` of the result; memory gates only if they are two
+        revisions.
         """
         self._goal = goal
         self._criteria, self._budget, self._identical, self.clock = criteria, budget, identical, clock
@@ -81,7 +81,7 @@ class StopRule:
             role=role,
             benchmark=planned.benchmark,
             metric=planned.step.metric,
-            in_one_tree=bool(planned.step.candidate or planned.step.variants),
+            in_one_tree=planned.in_one_tree,
         )
         self._record = Record(planned={planned.id: step}, trees=dict(trees or {}))
         # The report compares all metrics of a benchmark. Between rounds, those that cannot gate are left out to save

@@ -231,7 +231,7 @@ class RunSession:
     contexts: Mapping[Side, TreeContext] = field(default_factory=dict)
     """The trees of both sides if two are compared, else empty: both sides use ``context``."""
     tree_facts: Mapping[str, Any] = field(default_factory=dict)
-    """What the result tells of the trees of this run; empty in a nested session."""
+    """The `trees` of the result; empty in a session for another tree."""
     trees: TreeWork | None = None
     """The job in other trees, if candidates are tried or base and head are compared."""
     differ: Differ | None = None
@@ -713,7 +713,7 @@ def planned_step(planned: Planned, params: Mapping[str, Any], *, selected: bool)
         scenario=step.scenario or "",
         confirms=list(confirmed_by(planned, params)),
         precision=(step.work.precision if step.work else None) or "",
-        in_one_tree=bool(step.candidate or step.variants),
+        in_one_tree=planned.in_one_tree,
     )
 
 

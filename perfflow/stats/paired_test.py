@@ -317,8 +317,8 @@ def _inverted(
 def _edge(p: Callable[[float], float], alpha: float, first: float, precision: float) -> float:
     """Return the smallest distance at which p <= ``alpha``, or infinity.
 
-    sqrt(-ln p) grows about linearly with the distance, as for a normal distribution, so interpolation needs six to
-    ten evaluations where bisection needs fourteen. p may have steps, so every third evaluation halves the bracket.
+    sqrt(-ln p) grows about linearly with the distance, as for a normal distribution, so interpolation needs five to
+    ten evaluations on average, and bisection fourteen. p may have steps, so every third evaluation halves the bracket.
     """
     goal = math.sqrt(-math.log(alpha))
     inside, inside_height, outside, outside_height = 0.0, 0.0, math.inf, math.inf

@@ -226,7 +226,7 @@ def _deciding(opened: Opened, selected: Collection[str], trends: Sequence[Series
     """Yield, for each benchmark to be measured, the metrics that decide a gate and the metrics with a target."""
     steps = [item for item in opened.plan.steps if item.id in selected and item.role is Role.MEASURE]
     # Steps that compare two commands or variants do not compare base with head.
-    steps = [item for item in steps if not (item.step.candidate or item.step.variants)]
+    steps = [item for item in steps if not item.in_one_tree]
     by_name: dict[str, dict[str, SeriesTrend]] = defaultdict(dict)
     for trend in sorted(trends, key=lambda trend: trend.points[-1].started):
         by_name[trend.series.benchmark][trend.series.metric] = trend
